@@ -1,6 +1,7 @@
 /// The operations of initiators, and the memory that each holds until it is over.
 #pragma once
 
+#include "lib/base/zeroed_array.h"
 #include "ses/core.h"
 #include "ses/message_ids.h"
 #include "ses/rendezvous_sources.h"
@@ -83,6 +84,8 @@ class Operations {
   /// Without those that ended.
   std::size_t in_use() const { return pool_.in_use() - ended_count_; }
   std::size_t ended() const { return ended_count_; }
+  /// Of those that ended, how many forget_ended() has looked at in vain.
+  std::uint64_t passed() const { return passed_; }
   std::uint32_t max() const { return max_; }
 
  private:
@@ -107,6 +110,8 @@ class Operations {
   ByAge by_age_;
   ByAge ended_;
   std::size_t ended_count_ = 0;
+  base::ZeroedArray<std::uint16_t> ended_on_{std::size_t{1} << 16};  ///< each PDC, by its PDCID
+  std::uint64_t passed_ = 0;
   std::uint32_t kept_for_fetches_;  ///< descriptors that users do not get
 };
 

@@ -79,8 +79,9 @@ void Outcomes::advance(Instant now, TxOp& op) {
   if (is_owed_something(op)) {
     if (op.waits_for_target) return;
     op.waits_for_target = true;
-    ++waiting_for_targets_;
-    waiting_questions_ += op.awaits_delivery ? 1 : 0;
+    Waiting& waiting = waiting_on(op.pdc);
+    ++waiting.operations;
+    if (op.awaits_delivery) ++waiting.questions;
     if (op.reads_tell && op.read_bytes > 0) queues_.await_read(now, op);
     return;
   }
@@ -196,8 +197,9 @@ void Outcomes::leave_carrier(Instant now, TxOp& op, Lock lock) {
     op.truncate_wanted = false;
   }
   if (op.waits_for_target) {
-    --waiting_for_targets_;
-    waiting_questions_ -= op.awaits_delivery ? 1 : 0;
+    Waiting& waiting = waiting_on(op.pdc);
+    --waiting.operations;
+    if (op.awaits_delivery) --waiting.questions;
   }
   op.waits_for_target = false;
   queues_.end_asking(op, op.asked);
@@ -370,13 +372,17 @@ void Outcomes::end_behind(Instant now, TxOp& first) {
   }
 }
 
-/// Operations that have nothing outstanding but what the target owes them on this PDC; `visit` may end its operation.
+/// Operations that have nothing outstanding but what the target owes them on this PDC; `visit` may end its operation. As long as some
+/// are `left`: peers end PDCs and have them asked for locks, and other operations must not make that dear.
 template <typename Visit>
-void Outcomes::for_each_waiting(pds::PdcRef pdc, Visit&& visit) {
+void Outcomes::for_each_waiting(pds::PdcRef pdc, const std::uint16_t& left, Visit&& visit) {
   auto& all = operations_.by_age();
-  for (auto it = all.begin(); it != all.end() && waiting_for_targets_ > 0;) {
+  for (auto it = all.begin(); left > 0 && it != all.end();) {
     TxOp& op = *it++;
-    if (op.waits_for_target && op.pdc == pdc) visit(op);
+    if (op.waits_for_target && op.pdc == pdc)
+      visit(op);
+    else
+      ++passed_;
   }
 }
 
@@ -384,15 +390,14 @@ void Outcomes::for_each_waiting(pds::PdcRef pdc, Visit&& visit) {
 /// but their data will not come any more.
 void Outcomes::on_pdc_gone(Instant now, pds::PdcRef pdc, pds::PdsError error) {
   operations_.forget_ended(pdc);
-  for_each_waiting(pdc, [&](TxOp& op) { on_error(now, op, error); });
+  for_each_waiting(pdc, waiting_on(pdc).operations, [&](TxOp& op) { on_error(now, op, error); });
 }
 
 /// Questions wait for a receive, perhaps for long. Each is asked again later, and holds no place until then: else those that wait for
 /// places here and there would wait for each other. [decision 142]
 std::uint32_t Outcomes::yield_locks(Instant now, pds::PdcRef pdc) {
-  if (waiting_questions_ == 0) return 0;
   std::uint32_t released = 0;
-  for_each_waiting(pdc, [&](TxOp& op) {
+  for_each_waiting(pdc, waiting_on(pdc).questions, [&](TxOp& op) {
     if (!op.awaits_delivery) return;
     leave_carrier(now, op, Lock::kGoesOtherwise);  // with the answer to this call
     queues_.try_later(now, op, ++op.times_asked);
@@ -404,7 +409,7 @@ std::uint32_t Outcomes::yield_locks(Instant now, pds::PdcRef pdc) {
 /// A target answers what it owes before it acknowledges the end of the PDC. What it has not said by then it will never say:
 /// everything was delivered, and nothing is known of what became of it. [SES 4.4]
 void Outcomes::on_pdc_closed(Instant now, pds::PdcRef pdc) {
-  for_each_waiting(pdc, [&](TxOp& op) {
+  for_each_waiting(pdc, waiting_on(pdc).operations, [&](TxOp& op) {
     op.fail(ReturnCode::kUncor);
     conclude(now, op);
   });

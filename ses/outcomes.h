@@ -1,13 +1,14 @@
 /// What becomes of operations that went: complete, failed, sent again, cancelled. [SES 2.5, 4.4, 10, 12]
 #pragma once
 
+#include "lib/base/zeroed_array.h"
 #include "ses/send_queues.h"
 #include "ses/tx_responses.h"
 
 namespace uet::ses {
 
 /// Ends attempts, and operations: the only place that makes their completions. Owns what waits for the end of an upcall to be cut off,
-/// and knows how many wait for no more than a word of their target.
+/// and knows how many on which PDC wait for no more than a word of their target.
 class Outcomes {
  public:
   Outcomes(Core& core, Operations& operations, RendezvousSources& sources,
@@ -50,6 +51,9 @@ class Outcomes {
   /// The one completion of the operation. It must be in no queue but those of its flow and of all operations.
   void finish(Instant now, TxOp& op, ReturnCode code);
 
+  /// Operations that the four above have looked at in vain, since the start.
+  std::uint64_t passed() const { return passed_; }
+
   // --- Time
   bool has_work() const { return !to_truncate_.empty(); }
   void truncate_wanted(Instant now);
@@ -67,8 +71,14 @@ class Outcomes {
   void end_behind(Instant now, TxOp& first);
   void want_truncation(Instant now, TxOp& op);
   void truncate_now(Instant now, TxOp& op);
+  /// Of operations with waits_for_target. What waits on a PDC goes with it, before its identifier comes back.
+  struct Waiting {
+    std::uint16_t operations = 0;
+    std::uint16_t questions = 0;  ///< of those, with awaits_delivery
+  };
+  Waiting& waiting_on(pds::PdcRef pdc) { return waiting_[pdc.value & 0xffff]; }
   template <typename Visit>
-  void for_each_waiting(pds::PdcRef pdc, Visit&& visit);
+  void for_each_waiting(pds::PdcRef pdc, const std::uint16_t& left, Visit&& visit);
 
   Core& core_;
   Operations& operations_;
@@ -76,8 +86,8 @@ class Outcomes {
   ResponseReader& responses_;
   SendQueues& queues_;
   OpList<&TxOp::extra_hook> to_truncate_;
-  std::uint32_t waiting_for_targets_ = 0;  ///< operations with waits_for_target
-  std::uint32_t waiting_questions_ = 0;    ///< of those, with awaits_delivery
+  base::ZeroedArray<Waiting> waiting_{std::size_t{1} << 16};
+  std::uint64_t passed_ = 0;
 };
 
 }  // namespace uet::ses

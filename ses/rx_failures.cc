@@ -123,10 +123,16 @@ pds::Answer Failures::on_message_error(RequestContext& c) {
 }
 
 void Failures::on_pdc_gone(Instant now, pds::PdcRef pdc, Sender& sender) {
+  // Only where it has any, and from the newest on: a peer with many messages may end one PDC after the other.
+  const std::uint32_t& left = shared_.messages.use().of(pdc);
   const auto end_all = [&](MessageList& list) {
-    for (auto it = list.begin(); it != list.end();) {
-      RxMessage& m = *it++;
-      if (m.key.pdc != pdc) continue;
+    for (auto it = list.end(); left > 0 && it != list.begin();) {
+      RxMessage& m = *--it;
+      if (m.key.pdc != pdc) {
+        ++passed_;
+        continue;
+      }
+      ++it;
       if (m.target != RxTarget::kDiscard)
         abandon(now, m, ReturnCode::kUndeliverable, ReturnCode::kUndeliverable);
       shared_.shares.release(m);

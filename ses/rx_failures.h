@@ -23,6 +23,8 @@ class Failures {
   pds::Answer on_message_error(RequestContext& c);
 
   void on_pdc_gone(Instant now, pds::PdcRef pdc, Sender& sender);
+  /// Messages that it has looked at in vain, since the start.
+  std::uint64_t passed() const { return passed_; }
   /// Nothing of the endpoint is completed any more; what still arrives for it is told so.
   void close(Instant now, Endpoint& endpoint);
   /// [SES 4.3 rules 9, 10] First the message is discarded, and answers what still comes of it; later it is forgotten.
@@ -34,6 +36,7 @@ class Failures {
   RxShared& shared_;
   RendezvousTarget& rendezvous_;
   ReadReturns& returns_;
+  std::uint64_t passed_ = 0;
 };
 
 }  // namespace uet::ses

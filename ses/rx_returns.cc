@@ -237,9 +237,14 @@ void ReadReturns::serve(Instant now) {
 }
 
 void ReadReturns::on_pdc_gone(Instant now, pds::PdcRef pdc, Sender& reader) {
-  for (auto it = reader.waiting.begin(); it != reader.waiting.end();) {
-    ReadReturn& r = *it++;
-    if (r.request.pdc != pdc) continue;
+  const std::uint32_t& left = use_.of(pdc);
+  for (auto it = reader.waiting.end(); left > 0 && it != reader.waiting.begin();) {
+    ReadReturn& r = *--it;
+    if (r.request.pdc != pdc) {
+      ++passed_;
+      continue;
+    }
+    ++it;
     end_wait(r);
     release(now, r, false);
   }

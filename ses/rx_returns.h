@@ -42,6 +42,8 @@ class ReadReturns {
   void on_error(Instant now, pds::MessageToken token);
   /// Of a reader: what waits goes, and what the carrier has ends by on_error().
   void on_pdc_gone(Instant now, pds::PdcRef pdc, Sender& reader);
+  /// What waits that it has looked at in vain, since the start.
+  std::uint64_t passed() const { return passed_; }
   void serve(Instant now);  ///< the carrier may have room
 
   std::size_t reads() const { return reads_.in_use(); }
@@ -74,6 +76,7 @@ class ReadReturns {
   TurnList turns_;  ///< senders whose read data waits for a place with the carrier
   std::size_t carried_ = 0;
   std::uint64_t refused_ = 0;
+  std::uint64_t passed_ = 0;
 };
 
 }  // namespace uet::ses

@@ -259,6 +259,47 @@ TEST_F(OutcomesTest, yield_locks__a_question_is_asked_again_later) {
   EXPECT_EQ(outcomes.yield_locks(now, pds::PdcRef{5}), 0u);
 }
 
+// A target that has us close a PDC has this asked with each of its ACKs.
+TEST_F(OutcomesTest, yield_locks__looks_at_nothing_where_no_question_waits) {
+  TxOp& question = send(64);
+  question.delivery_complete = true;
+  question.captured = true;
+  answer(question);
+  question.pdc = pds::PdcRef{5};
+  answer(question);
+  for (int i = 0; i < 20; ++i) {
+    TxOp& op = read(64);
+    op.pdc = pds::PdcRef{6};
+    answer(op);
+  }
+  EXPECT_EQ(outcomes.yield_locks(now, pds::PdcRef{6}), 0u);
+  EXPECT_EQ(outcomes.yield_locks(now, pds::PdcRef{5}), 1u);
+  EXPECT_EQ(outcomes.yield_locks(now, pds::PdcRef{5}), 0u);
+  EXPECT_EQ(outcomes.passed(), 0u);
+}
+
+// Peers open and end PDCs as they like, with addresses of others, too.
+TEST_F(OutcomesTest, on_pdc_gone__looks_at_nothing_where_nothing_waits) {
+  for (int i = 0; i < 20; ++i) {
+    TxOp& op = read(64);
+    op.pdc = pds::PdcRef{i < 10 ? 5u : 6u};
+    answer(op);
+    if (i % 2 == 0) outcomes.detach(now, op);
+  }
+  EXPECT_EQ(operations.ended(), 10u);
+  for (int i = 0; i < 100; ++i) {
+    outcomes.on_pdc_gone(now, pds::PdcRef{7}, pds::PdsError::kPeerSilent);
+    outcomes.on_pdc_closed(now, pds::PdcRef{7});
+  }
+  EXPECT_EQ(outcomes.passed() + operations.passed(), 0u);
+  outcomes.on_pdc_gone(now, pds::PdcRef{6}, pds::PdsError::kPeerSilent);
+  EXPECT_EQ(sink.all.size(), 5u);
+  EXPECT_EQ(outcomes.passed(), 5u);  // older ones
+  EXPECT_EQ(operations.passed(), 0u);
+  outcomes.on_pdc_closed(now, pds::PdcRef{5});
+  EXPECT_EQ(operations.in_use() + operations.ended(), 0u);
+}
+
 TEST_F(OutcomesTest, on_restart__what_was_put_off_goes_again_under_the_token) {
   TxOp& op = send(64);
   op.was_deferred = true;

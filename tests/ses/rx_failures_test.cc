@@ -77,6 +77,25 @@ TEST_F(FailuresTest, on_pdc_gone__only_its_messages_end) {
   EXPECT_EQ(shared.messages.size(), 0u);
 }
 
+// A source with many messages under way may end any number of PDCs, and others in its name.
+TEST_F(FailuresTest, on_pdc_gone__looks_at_nothing_where_no_message_is) {
+  Sender* owner = nullptr;
+  for (int i = 0; i < 20; ++i) {
+    RequestContext first = send_of(1, 3000);
+    if (i == 19) first.key.pdc = pds::PdcRef{2};
+    failures.reject(first, ReturnCode::kPermViolation);
+    owner = first.owner;
+    shared.shares.let_go(first);
+  }
+  ASSERT_EQ(shared.messages.size(), 20u);
+  for (int i = 0; i < 100; ++i) failures.on_pdc_gone(now, pds::PdcRef{3}, *owner);
+  failures.on_pdc_gone(now, pds::PdcRef{2}, *owner);  // its message is the newest
+  EXPECT_EQ(shared.messages.size(), 19u);
+  EXPECT_EQ(failures.passed(), 0u);
+  failures.on_pdc_gone(now, pds::PdcRef{1}, *owner);
+  EXPECT_EQ(shared.messages.size(), 0u);
+}
+
 TEST_F(FailuresTest, close__nothing_is_completed_and_late_packets_are_told) {
   RequestContext first = send_of(1, 3000), next = more_of(first, 1024);
   RxMessage& m = begin(first);

@@ -137,6 +137,21 @@ TEST_F(RxReturnsTest, on_response__that_is_none_of_ours_changes_nothing) {
   EXPECT_EQ(returns.open(), 1u);
 }
 
+// A reader for whom much waits may end any number of other PDCs, and others in its name.
+TEST_F(RxReturnsTest, on_pdc_gone__looks_at_nothing_where_nothing_waits) {
+  carrier.room = 0;
+  for (int i = 0; i < 20; ++i) return_to(1);
+  Sender* owner = senders.find(0, reader(1));
+  ASSERT_NE(owner, nullptr);
+  ASSERT_EQ(returns.waiting(), 20u);
+  for (int i = 0; i < 100; ++i) returns.on_pdc_gone(now, pds::PdcRef{2}, *owner);
+  EXPECT_EQ(returns.passed(), 0u);
+  senders.hold(*owner);
+  returns.on_pdc_gone(now, pds::PdcRef{1}, *owner);
+  senders.unhold(*owner);
+  EXPECT_EQ(returns.open() + returns.reads(), 0u);
+}
+
 TEST_F(RxReturnsTest, on_error__ends_the_read_without_a_word_to_the_user) {
   return_to(1);
   returns.on_error(now, carrier.taken[0].token);
