@@ -17,7 +17,9 @@ struct Congestion {
   net::FabricAddress peer;
   std::uint8_t traffic_class = 0;
   std::uint8_t turn = 0;  ///< packets that the first of `ready` has sent in its turn
-  bool sprayed = true;    ///< shared by all RUD PDCs of this peer and class; a ROD PDC has its own
+  /// One of its PDCs may be exempt from credit, or need a timer that makes it so. Without, it need not be looked for.
+  bool seeks_exemption = false;
+  bool sprayed = true;  ///< shared by all RUD PDCs of this peer and class; a ROD PDC has its own
   std::uint16_t request_header_bytes = 0;  ///< PDS header of its Requests
   std::uint32_t users = 0;
   std::uint32_t key_next = 0;
@@ -36,6 +38,16 @@ using CongestionRing = boost::intrusive::list<
     boost::intrusive::member_hook<Congestion, boost::intrusive::list_member_hook<>,
                                   &Congestion::ready_hook>,
     boost::intrusive::constant_time_size<false>>;
+
+/// The PDC has become exempt from credit, or has to be looked at for that.
+inline void seek_exemption(Pdc& pdc) {
+  if (Congestion* congestion = pdc.tx.cc.if_any()) congestion->seeks_exemption = true;
+}
+/// One packet may leave without credit. Before the PDC is woken.
+inline void exempt_from_credit(Pdc& pdc) {
+  pdc.tx.has_credit_exemption = true;
+  seek_exemption(pdc);
+}
 
 /// Zero without a CCC or a sample.
 inline Duration smoothed_rtt(const Pdc& pdc) {

@@ -28,6 +28,7 @@ void LossRecovery::queue_resend(Pdc& pdc, Psn psn, TxRecord& record, TxEvent why
   if (before == TxState::kQueued) return;
   if (record.message == nullptr) return scheduler_.want_control(pdc, kResendControl);
   if (tx.rtx_count == 1 || psn.is_before(tx.rtx_from)) tx.rtx_from = psn;
+  if (pdc.state == PdcState::kCreating) seek_exemption(pdc);
   scheduler_.wake(pdc);
 }
 
@@ -118,7 +119,7 @@ bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
     }
   }
   if (next.is_never() && tx.rtx_count > 0 && pdc.state == PdcState::kCreating) {
-    tx.has_credit_exemption = true;
+    exempt_from_credit(pdc);
     scheduler_.wake(pdc);
   }
   if (Congestion* congestion = tx.cc.if_any()) scheduler_.after_congestion_event(now, *congestion);

@@ -116,8 +116,11 @@ void DataPoll::arm_credit_exemption(Instant now, Pdc& pdc) {
 }
 
 // The CCC may not send. One of its PDCs that is exempt from credit comes to the front, wherever it stands; the others wait for theirs.
+// A reader whose window is full has any number of them, and each of its ACKs leads here.
 bool DataPoll::find_credit_exemption(Instant now, Congestion& congestion) {
+  if (!congestion.seeks_exemption) return false;
   for (Pdc& pdc : congestion.ready) {
+    ++looked_;
     if (!pdc.tx.has_credit_exemption) {
       arm_credit_exemption(now, pdc);
       continue;
@@ -126,6 +129,7 @@ bool DataPoll::find_credit_exemption(Instant now, Congestion& congestion) {
     congestion.ready.push_front(pdc);
     return true;
   }
+  congestion.seeks_exemption = false;
   return false;
 }
 

@@ -14,6 +14,8 @@ class DataPoll : Part {
 
   /// How many packets it put into `out`; 0 when no PDC may send, or when there is no packet.
   std::size_t poll(Instant now, const Planes& planes, std::span<net::TxPacket> out);
+  /// PDCs that were looked at in search of one that is exempt from credit, since the start.
+  std::uint64_t looked() const { return looked_; }
 
  private:
   std::size_t poll_ready(Instant now, const Planes& planes, std::span<net::TxPacket> out,
@@ -24,6 +26,7 @@ class DataPoll : Part {
   Scheduler& scheduler_;
   const SendWindow& window_;
   DataSender& sender_;
+  std::uint64_t looked_ = 0;
 };
 
 }  // namespace uet::pds

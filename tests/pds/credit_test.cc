@@ -1,4 +1,6 @@
 // What the demand of unproven peers may cost. [PDS 15, PDS 19, CC 5.4]
+#include "pds/tx_poll.h"
+#include "tests/pds/life_parts.h"
 #include "tests/pds/open_pdc.h"
 
 namespace uet::pds::test {
@@ -184,6 +186,50 @@ void expect_to_get_through(cc::Algorithm source, cc::Algorithm destination, Mode
 }
 
 // The destination reports what the packets of its source ask for, not what it runs as a source itself. [CC 3.8]
+/// Many PDCs to one peer that has given no credit for what they have to send.
+struct Blocked : Life {
+  Blocked() : Life({}, credit()) {
+    for (int i = 0; i < 100; ++i) {
+      Pdc& pdc = established(2);
+      submit(pdc);
+      all.push_back(&pdc);
+      ccc_of(pdc).ccc->on_new_data(kNow, 4000);
+      scheduler.wake(pdc);
+    }
+    while (poll() > 0) continue;
+  }
+  static cc::CcConfig credit() {
+    cc::CcConfig config;
+    config.algorithm = cc::Algorithm::kRccc;
+    config.spec_window = 1;  // one packet
+    return config;
+  }
+  static Congestion& ccc_of(Pdc& pdc) { return *pdc.tx.cc.if_any(); }
+  /// As after an ACK that brings nothing.
+  std::size_t poll() {
+    scheduler.wake(ccc_of(*all[0]));
+    std::array<net::TxPacket, 1> out;
+    return data.poll(kNow, Planes{}, out);
+  }
+  std::vector<Pdc*> all;
+  DataSender sender{env, scheduler, sending};
+  DataPoll data{env, scheduler, window, sender};
+};
+
+TEST(CreditExemption, is_looked_for_only_after_a_pdc_has_become_exempt) {
+  Blocked t;
+  const std::uint64_t before = t.data.looked();
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(t.poll(), 0u);
+  EXPECT_EQ(t.data.looked(), before);
+  exempt_from_credit(*t.all[90]);
+  t.scheduler.wake(*t.all[90]);
+  EXPECT_EQ(t.poll(), 1u);
+  EXPECT_EQ(t.all[90]->tx.unacked, 1u);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(t.poll(), 0u);
+  EXPECT_GT(t.data.looked(), before);
+  EXPECT_LE(t.data.looked(), before + 200);
+}
+
 TEST(MixedControl, endpoints_with_different_congestion_control_talk) {
   constexpr std::array kAll{cc::Algorithm::kNscc, cc::Algorithm::kRccc, cc::Algorithm::kBoth};
   for (const cc::Algorithm source : kAll)
