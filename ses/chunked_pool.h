@@ -44,9 +44,11 @@ class ChunkedPool {
   ChunkedPool(const ChunkedPool&) = delete;
   ChunkedPool& operator=(const ChunkedPool&) = delete;
 
-  /// Null when the bound is reached. The object is as its last user left it.
+  /// acquire() would find one. Without, there are `max` in use, or the system has no memory for more.
+  bool has_one() { return free_ != nullptr || grow(); }
+  /// Null where has_one() says no. The object is as its last user left it.
   T* acquire() {
-    if (free_ == nullptr && !grow()) return nullptr;
+    if (!has_one()) return nullptr;
     T* object = static_cast<T*>(free_);
     free_ = object->next_free;
     if (free_ == nullptr) free_tail_ = nullptr;

@@ -19,7 +19,7 @@ std::uint64_t& word_of(CoverageWindow& window, std::uint32_t index) {
 }  // namespace
 
 Coverage::Look Coverage::look(std::uint32_t offset, std::uint32_t bytes, std::uint64_t length,
-                              const CoveragePool& pool) const {
+                              CoveragePool& pool) const {
   const std::uint64_t end = std::uint64_t{offset} + bytes;
   if (end == length) {
     if (has_last_ && !base::planted(base::PlantedBug::kBytesNotCovered)) return Look::kKnown;
@@ -49,7 +49,7 @@ void Coverage::add(std::uint32_t offset, std::uint32_t bytes, std::uint64_t leng
       base::planted(base::PlantedBug::kBytesNotCovered) ? next_ : offset / segment_;
   if (index != next_) {
     if (window_ == nullptr) window_ = pool.acquire(length / segment_);
-    UET_CHECK(window_ != nullptr);  // look() saw one, or memory is exhausted
+    UET_CHECK(window_ != nullptr);  // look() saw one
     word_of(*window_, index) |= bit_of(index);
     ++window_->count;
     return;

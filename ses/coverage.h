@@ -47,8 +47,9 @@ class CoveragePool {
     else
       read_windows_.release(static_cast<Sized<kReadSegments>*>(&window));
   }
-  bool has(std::uint64_t segments) const {
-    return is_long(segments) ? read_windows_.available() > 0 : windows_.available() > 0;
+  /// acquire() would find one.
+  bool has(std::uint64_t segments) {
+    return is_long(segments) ? read_windows_.has_one() : windows_.has_one();
   }
   std::uint32_t reach(std::uint64_t segments) const {
     return is_long(segments) ? kReadSegments : kSegments;
@@ -77,12 +78,12 @@ class Coverage {
     kNew,
     kKnown,   ///< these bytes came before
     kWrong,   ///< does not fit between the other segments
-    kTooFar,  ///< beyond the window: must come again
+    kTooFar,  ///< beyond the window, or there is none: must come again
   };
 
   /// What is to be said about a segment; add() may follow when it is kNew. The segment must lie in the message.
   Look look(std::uint32_t offset, std::uint32_t bytes, std::uint64_t length,
-            const CoveragePool& pool) const;
+            CoveragePool& pool) const;
   void add(std::uint32_t offset, std::uint32_t bytes, std::uint64_t length, CoveragePool& pool);
   /// Bytes that were added, of a message of `length`.
   std::uint64_t bytes(std::uint64_t length) const;

@@ -1,11 +1,11 @@
 #include "ses/delivery_index.h"
 
 #include <algorithm>
+#include <new>
+#include <utility>
 
 namespace uet::ses {
 namespace {
-
-constexpr std::size_t kFirstBuckets = 64;
 
 bool is_named(const UnexpectedMessage& m, const Incoming& sender, std::uint16_t message_id) {
   return m.message_id == message_id && m.header.initiator_id == sender.initiator_id &&
@@ -16,7 +16,7 @@ bool is_named(const UnexpectedMessage& m, const Incoming& sender, std::uint16_t 
 
 void DeliveryIndex::add(UnexpectedMessage& message) {
   if (UnexpectedMessage* old = find(message.header, message.message_id)) remove(*old);
-  if (size_ >= 2 * buckets_.size()) grow();
+  if (size_ >= 2 * count_) grow();
   UnexpectedMessage*& head = bucket(message.header, message.message_id);
   message.next_awaited = head;
   head = &message;
@@ -35,7 +35,7 @@ void DeliveryIndex::remove(UnexpectedMessage& message) {
 
 UnexpectedMessage* DeliveryIndex::find(const Incoming& sender, std::uint16_t message_id) const {
   if (size_ == 0) return nullptr;
-  UnexpectedMessage* m = buckets_[hash(sender, message_id) & (buckets_.size() - 1)];
+  UnexpectedMessage* m = heads_[hash(sender, message_id) & (count_ - 1)];
   while (m != nullptr && !is_named(*m, sender, message_id)) m = m->next_awaited;
   return m;
 }
@@ -47,7 +47,8 @@ std::size_t DeliveryIndex::hash(const Incoming& sender, std::uint16_t message_id
 
 std::size_t DeliveryIndex::longest_chain() const {
   std::size_t longest = 0;
-  for (const UnexpectedMessage* m : buckets_) {
+  for (std::size_t i = 0; i < count_; ++i) {
+    const UnexpectedMessage* m = heads_[i];
     std::size_t length = 0;
     for (; m != nullptr; m = m->next_awaited) ++length;
     longest = std::max(longest, length);
@@ -56,14 +57,17 @@ std::size_t DeliveryIndex::longest_chain() const {
 }
 
 UnexpectedMessage*& DeliveryIndex::bucket(const Incoming& sender, std::uint16_t message_id) {
-  return buckets_[hash(sender, message_id) & (buckets_.size() - 1)];
+  return heads_[hash(sender, message_id) & (count_ - 1)];
 }
 
+/// Without memory the chains get longer.
 void DeliveryIndex::grow() {
-  std::vector<UnexpectedMessage*> old(buckets_.empty() ? kFirstBuckets : 2 * buckets_.size());
-  old.swap(buckets_);
-  for (UnexpectedMessage* m : old)
-    while (m != nullptr) {
+  std::unique_ptr<UnexpectedMessage*[]> heads(new (std::nothrow) UnexpectedMessage*[2 * count_]());
+  if (heads == nullptr) return;
+  heads.swap(heads_);
+  const std::size_t before = std::exchange(count_, 2 * count_);
+  for (std::size_t i = 0; i < before; ++i)
+    for (UnexpectedMessage* m = heads[i]; m != nullptr;) {
       UnexpectedMessage* next = m->next_awaited;
       UnexpectedMessage*& head = bucket(m->header, m->message_id);
       m->next_awaited = head;

@@ -2,7 +2,7 @@
 /// [SES 14.1, decision 105]
 #pragma once
 
-#include <vector>
+#include <memory>
 
 #include "ses/unexpected_store.h"
 
@@ -10,7 +10,8 @@ namespace uet::ses {
 
 class DeliveryIndex {
  public:
-  explicit DeliveryIndex(const base::HashKey& hash_key) : hash_key_(hash_key) {}
+  explicit DeliveryIndex(const base::HashKey& hash_key)
+      : hash_key_(hash_key), heads_(std::make_unique<UnexpectedMessage*[]>(count_)) {}
 
   /// A message that its sender named alike before is not found any more: a sender uses a message id again only when it waits
   /// for nothing under it.
@@ -25,8 +26,8 @@ class DeliveryIndex {
   void grow();
 
   const base::HashKey& hash_key_;
-  std::vector<UnexpectedMessage*>
-      buckets_;  ///< none before the first message; a power of two of them
+  std::size_t count_ = 64;  ///< of heads; a power of two
+  std::unique_ptr<UnexpectedMessage*[]> heads_;
   std::size_t size_ = 0;
 };
 

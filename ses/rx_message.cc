@@ -21,8 +21,8 @@ RxMessageTable::RxMessageTable(std::uint32_t max, const base::HashKey& hash_key)
     : hash_key_(hash_key),
       pool_(max, 32),
       windows_(max),
-      buckets_(kFirstBuckets),
-      by_key_(Set::bucket_traits(buckets_.data(), buckets_.size()), Hash{&hash_key}) {}
+      buckets_(new Set::bucket_type[kFirstBuckets]()),
+      by_key_(Set::bucket_traits(buckets_.get(), kFirstBuckets), Hash{&hash_key}) {}
 
 RxMessageTable::~RxMessageTable() {
   by_key_.clear();
@@ -67,7 +67,7 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   m->region = {};
   m->start = m->limit = m->placed = 0;
   m->progress = {};
-  if (pool_.in_use() > 2 * buckets_.size()) grow_buckets();
+  if (pool_.in_use() > 2 * by_key_.bucket_count()) grow_buckets(by_key_, buckets_);
   by_key_.insert(*m);
   by_age_.push_back(*m);
   m->sender = &sender;
@@ -117,12 +117,6 @@ void RxMessageTable::count(RxMessage& m, const RequestView& r) {
 void RxMessageTable::touch(RxMessage& message, std::int64_t active_ns) {
   message.active_at_ns = active_ns;
   by_age_.splice(by_age_.end(), by_age_, by_age_.iterator_to(message));
-}
-
-void RxMessageTable::grow_buckets() {
-  std::vector<Set::bucket_type> more(buckets_.size() * 2);
-  by_key_.rehash(Set::bucket_traits(more.data(), more.size()));
-  buckets_.swap(more);
 }
 
 }  // namespace uet::ses

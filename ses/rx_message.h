@@ -3,7 +3,8 @@
 
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/unordered_set.hpp>
-#include <vector>
+#include <memory>
+#include <new>
 
 #include "ses/coverage.h"
 #include "ses/match_list.h"
@@ -101,6 +102,17 @@ std::size_t longest_chain(const Set& set) {
   return longest;
 }
 
+/// Twice as many buckets for the objects of `set`; without memory for them those that it has, and longer chains.
+template <typename Set>
+void grow_buckets(Set& set, std::unique_ptr<typename Set::bucket_type[]>& buckets) {
+  const std::size_t n = 2 * set.bucket_count();
+  std::unique_ptr<typename Set::bucket_type[]> more(new (std::nothrow)
+                                                        typename Set::bucket_type[n]());
+  if (more == nullptr) return;
+  set.rehash({more.get(), n});
+  buckets.swap(more);
+}
+
 class RxMessageTable {
  public:
   RxMessageTable(std::uint32_t max, const base::HashKey& hash_key);
@@ -113,11 +125,11 @@ class RxMessageTable {
   void set_target(RxMessage& message, RxTarget target);
   void release(RxMessage& message);
   /// What is to be said about this packet of a message that is known, or would be its first.
-  Coverage::Look look(const RxMessage& message, const RequestView& request) const {
+  Coverage::Look look(const RxMessage& message, const RequestView& request) {
     return message.coverage.look(request.message_offset, request.covered, message.carried_length,
                                  windows_);
   }
-  Coverage::Look look_at_first(const RequestView& request) const {
+  Coverage::Look look_at_first(const RequestView& request) {
     return Coverage().look(request.message_offset, request.covered, request.carried_length,
                            windows_);
   }
@@ -153,13 +165,11 @@ class RxMessageTable {
   using AgeList = boost::intrusive::list<
       RxMessage, boost::intrusive::member_hook<RxMessage, ListHook, &RxMessage::age_hook>>;
 
-  void grow_buckets();
-
   const base::HashKey& hash_key_;
   PdcUse use_;
   ChunkedPool<RxMessage> pool_;
   CoveragePool windows_;
-  std::vector<Set::bucket_type> buckets_;
+  std::unique_ptr<Set::bucket_type[]> buckets_;
   Set by_key_;
   AgeList by_age_;
 };

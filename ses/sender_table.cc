@@ -19,8 +19,8 @@ SenderTable::SenderTable(std::uint32_t max, std::uint32_t max_streams, base::Dur
       memory_(memory),
       pool_(max, 16),
       streams_(max_streams, 16),
-      buckets_(kFirstBuckets),
-      by_key_(Set::bucket_traits(buckets_.data(), buckets_.size()), Hash{&hash_key}) {}
+      buckets_(new Set::bucket_type[kFirstBuckets]()),
+      by_key_(Set::bucket_traits(buckets_.get(), kFirstBuckets), Hash{&hash_key}) {}
 
 SenderTable::~SenderTable() {
   for (Sender& s : by_key_) s.streams.clear();
@@ -55,11 +55,7 @@ Sender* SenderTable::find_or_make(EndpointId endpoint, const net::FabricAddress&
   s->has_served = s->has_report_turn = false;
   s->reports_carried = 0;
   s->rests_with_streams = false;
-  if (pool_.in_use() > 2 * buckets_.size()) {
-    std::vector<Set::bucket_type> more(buckets_.size() * 2);
-    by_key_.rehash(Set::bucket_traits(more.data(), more.size()));
-    buckets_.swap(more);
-  }
+  if (pool_.in_use() > 2 * by_key_.bucket_count()) grow_buckets(by_key_, buckets_);
   by_key_.insert(*s);
   if (endpoint != 0) ++at_endpoints_;
   idle_list_of(*s).push_back(*s);

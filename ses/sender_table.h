@@ -124,7 +124,7 @@ class SenderTable {
   base::Duration memory_;
   ChunkedPool<Sender> pool_;
   ChunkedPool<Stream> streams_;
-  std::vector<Set::bucket_type> buckets_;
+  std::unique_ptr<Set::bucket_type[]> buckets_;
   Set by_key_;
   std::size_t at_endpoints_ = 0;  ///< records of one endpoint
   // Longest at rest first. Those with streams are remembered for a while, and must not stand before others.

@@ -142,7 +142,7 @@ bool ResponseReader::place(TxOp& op, const ResponseView& response) {
 }
 
 /// Read data in the return direction of the read's PDC. [SES 6.3]
-bool ResponseReader::is_too_far(const TxOp& op, const ResponseView& response) const {
+bool ResponseReader::is_too_far(const TxOp& op, const ResponseView& response) {
   if (!op.returns_data) return false;
   const auto bytes = static_cast<std::uint32_t>(response.data.size());
   if (std::uint64_t{response.message_offset} + bytes > op.length) return false;

@@ -18,7 +18,7 @@ class ResponseReader {
   bool read(Instant now, TxOp& op, std::uint8_t next_hdr, std::span<const std::uint8_t> bytes);
 
   /// Returned data that is so far ahead of what is missing that it has to come again.
-  bool is_too_far(const TxOp& op, const ResponseView& response) const;
+  bool is_too_far(const TxOp& op, const ResponseView& response);
   /// What came in the return direction for the operation, and what its source is told.
   pds::Answer take_data(TxOp& op, const ResponseView& response);
   /// Bytes of what an operation is owed for which such a packet stands.

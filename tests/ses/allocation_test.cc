@@ -5,14 +5,22 @@
 #include <cstdlib>
 #include <new>
 
+#include "ses/coverage.h"
+#include "ses/delivery_index.h"
 #include "ses/match_list.h"
+#include "ses/sender_table.h"
 #include "tests/ses/pair_test.h"
 
 namespace {
 
 bool is_counting = false;
-bool is_short = false;  ///< there is no memory
+bool is_short = false;    ///< there is no memory
+int left_when_short = 0;  ///< but for so many more allocations
 std::size_t allocations = 0;
+
+bool has_memory() {
+  return !is_short || left_when_short-- > 0;
+}
 
 }  // namespace
 
@@ -21,12 +29,12 @@ std::size_t allocations = 0;
 
 UET_TEST_NOINLINE void* operator new(std::size_t n) {
   if (is_counting) ++allocations;
-  if (void* p = is_short ? nullptr : std::malloc(n)) return p;
+  if (void* p = has_memory() ? std::malloc(n) : nullptr) return p;
   throw std::bad_alloc();
 }
 UET_TEST_NOINLINE void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
   if (is_counting) ++allocations;
-  return is_short ? nullptr : std::malloc(n);
+  return has_memory() ? std::malloc(n) : nullptr;
 }
 UET_TEST_NOINLINE void* operator new[](std::size_t n) {
   return operator new(n);
@@ -187,12 +195,82 @@ TEST(Allocation, match_list__finds_without_memory_what_it_finds_with_it) {
     Incoming message;
     message.tag = wanted;
     is_short = true;
+    left_when_short = 0;
     Receive* const found = list.find(message);
     is_short = false;
     ASSERT_EQ(found, &receives[wanted]);
     list.remove(*found);
   }
   while (Receive* r = list.front()) list.remove(*r);
+}
+
+/// A packet whose place cannot be noted comes again.
+TEST(Allocation, coverage__without_memory_a_packet_out_of_order_comes_again) {
+  for (const std::uint32_t count : {40u, 70'000u}) {
+    CoveragePool pool(4, 4);
+    Coverage coverage;
+    const std::uint64_t length = std::uint64_t{count} * kM;
+    is_short = true;
+    left_when_short = 0;
+    const auto out_of_order = coverage.look(2 * kM, kM, length, pool);
+    const auto in_order = coverage.look(0, kM, length, pool);
+    is_short = false;
+    EXPECT_EQ(out_of_order, Coverage::Look::kTooFar);
+    EXPECT_EQ(in_order, Coverage::Look::kNew);
+    EXPECT_EQ(coverage.look(2 * kM, kM, length, pool), Coverage::Look::kNew);
+    is_short = true;
+    coverage.add(2 * kM, kM, length, pool);
+    is_short = false;
+    coverage.clear(pool);
+  }
+}
+
+/// Peers fill these tables. `add` the object of each number, with memory for no more than its chunk.
+template <typename Add>
+bool fill_without_memory(std::uint32_t count, std::uint32_t chunk, Add add) {
+  bool has_all = true;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    is_short = true;
+    left_when_short = i % chunk == 0 ? 1 : 0;
+    has_all = add(i) && has_all;
+    is_short = false;
+  }
+  return has_all;
+}
+
+TEST(Allocation, tables_of_what_comes__get_longer_chains_without_memory) {
+  constexpr std::uint32_t kMany = 512;
+  const base::HashKey key{base::Rng(1)};
+  const auto address = [](std::uint32_t i) { return net::FabricAddress::from_v4(i); };
+  SenderTable senders(kMany, 1, Duration::from_seconds(60), key);
+  EXPECT_TRUE(fill_without_memory(kMany, 16, [&](std::uint32_t i) {
+    return senders.find_or_make(0, address(i), 0, true) != nullptr;
+  }));
+  RxMessageTable messages(kMany, key);
+  Sender& sender = *senders.find(0, address(1));
+  EXPECT_TRUE(fill_without_memory(kMany, 32, [&](std::uint32_t i) {
+    return messages.create({address(i), pds::PdcRef{i}, 1}, {}, 0, sender, true) != nullptr;
+  }));
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    EXPECT_NE(senders.find(0, address(i)), nullptr);
+    RxMessage* const m = messages.find({address(i), pds::PdcRef{i}, 1});
+    ASSERT_NE(m, nullptr);
+    messages.release(*m);
+  }
+}
+
+TEST(Allocation, delivery_index__gets_longer_chains_without_memory) {
+  const base::HashKey key{base::Rng(1)};
+  std::vector<UnexpectedMessage> messages(512);
+  DeliveryIndex index(key);
+  is_short = true;
+  left_when_short = 0;
+  for (std::uint32_t i = 0; i < messages.size(); ++i) {
+    messages[i].message_id = static_cast<std::uint16_t>(i + 1);
+    index.add(messages[i]);
+  }
+  is_short = false;
+  for (UnexpectedMessage& m : messages) EXPECT_EQ(index.find(m.header, m.message_id), &m);
 }
 
 }  // namespace
