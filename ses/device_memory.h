@@ -13,7 +13,8 @@ namespace uet::ses {
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
-  /// False: some of it cannot be had; `out` has no meaning then, but is filled.
+  /// False: some of it cannot be had; `out` has no meaning then, but is filled: it may leave in a packet, and a peer must not see what
+  /// was there before.
   virtual bool read(const std::uint8_t* from, std::uint8_t* out, std::size_t n) = 0;
   /// The bytes of `in` are taken before it returns. They may come into place later, at settle() at the latest, which a user calls by
   /// itself before it acts on the completion of the operation that brought them. False: some of them never will.
