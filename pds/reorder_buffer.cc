@@ -50,17 +50,19 @@ bool ReorderBuffer::hold(Instant now, Pdc& pdc, const Arrival& in) {
 void ReorderBuffer::report_gaps(Instant now, Pdc& pdc, const RxMeta& meta) {
   RxHalf& rx = pdc.rx;
   if (rx.held < kHeldBeforeNack) return;
-  if (now - rx.last_ooo_nack >= gap_round(pdc)) begin_gap_round(now, pdc);
+  begin_round_if_due(now, pdc);
   report_gaps_before(now, pdc, meta, rx.held_last - (kHeldBeforeNack - 1));
 }
 
 void ReorderBuffer::report_all_gaps(Instant now, Pdc& pdc, const RxMeta& meta) {
   if (pdc.rx.held == 0) return;
-  begin_gap_round(now, pdc);
+  begin_round_if_due(now, pdc);
   report_gaps_before(now, pdc, meta, pdc.rx.held_last);
 }
 
-void ReorderBuffer::begin_gap_round(Instant now, Pdc& pdc) {
+// A round walks over all that is held, so a source that asks again and again begins none.
+void ReorderBuffer::begin_round_if_due(Instant now, Pdc& pdc) {
+  if (now - pdc.rx.last_ooo_nack < gap_round(pdc)) return;
   pdc.rx.last_ooo_nack = now;
   pdc.rx.gaps_reported = pdc.rx.edge;
 }

@@ -49,7 +49,7 @@ class ReorderBuffer : Part {
   Entry* find(const Pdc& pdc, Psn psn);
   void drop(Pdc& pdc, Entry& entry);
   void report_gaps(Instant now, Pdc& pdc, const RxMeta& meta);
-  void begin_gap_round(Instant now, Pdc& pdc);
+  void begin_round_if_due(Instant now, Pdc& pdc);
   void report_gaps_before(Instant now, Pdc& pdc, const RxMeta& meta, Psn end);
   Duration gap_round(const Pdc& pdc) const;
 

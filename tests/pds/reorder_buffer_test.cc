@@ -196,6 +196,22 @@ TEST(ReorderBuffer, report_all_gaps__names_also_what_few_have_overtaken) {
   EXPECT_EQ(t.reported(), (Holding::Psns{1000, 1002}));
 }
 
+// Each Probe would have the receiver walk over all that it holds.
+TEST(ReorderBuffer, report_all_gaps__names_a_gap_once_in_a_round) {
+  Holding t;
+  t.hold(1001);
+  t.reorder.report_all_gaps(kNow, t.pdc, {});
+  EXPECT_EQ(t.reported(), Holding::Psns{1000});
+  t.reorder.report_all_gaps(kNow, t.pdc, {});
+  t.reorder.report_all_gaps(kNow + kRound - Duration::from_ns(1), t.pdc, {});
+  EXPECT_EQ(t.reported(), Holding::Psns{});
+  t.hold(1004);
+  t.reorder.report_all_gaps(kNow + kRound - Duration::from_ns(1), t.pdc, {});
+  EXPECT_EQ(t.reported(), (Holding::Psns{1002, 1003}));
+  t.reorder.report_all_gaps(kNow + kRound, t.pdc, {});
+  EXPECT_EQ(t.reported(), (Holding::Psns{1000, 1002, 1003}));
+}
+
 TEST(ReorderBuffer, one_packet_draws_sixteen_reports_at_most_and_one_from_an_unproven_peer) {
   Holding t;
   t.hold(1100);
