@@ -140,6 +140,11 @@ void Closing::on_never_cleared(Instant now, Pdc& pdc) {
   fail(now, pdc, PdsError::kPeerFailed);
 }
 
+void Closing::on_never_proven(Instant now, Pdc& pdc) {
+  nacks_.notify(now, pdc, pdc.rx.edge + 1, Notice::kEndedInError, pdc.rx.last_meta);
+  fail(now, pdc, PdsError::kPeerSilent);
+}
+
 void Closing::on_timeouts_exhausted(Instant now, Pdc& pdc) {
   // Nothing but the Close Command was outstanding: no message fails. [PDS 16.2]
   if (pdc.state == PdcState::kCloseAckWait) return on_acknowledged(now, pdc);

@@ -44,6 +44,8 @@ class Closing : Part {
   void on_timeouts_exhausted(Instant now, Pdc& pdc);
   /// The source hears us and clears nothing.
   void on_never_cleared(Instant now, Pdc& pdc);
+  /// Data waited for a peer to prove that it hears us, in vain: it is told that none will come.
+  void on_never_proven(Instant now, Pdc& pdc);
   /// Target: no confirmation came for a PDC in PENDING.
   void reap_half_open(Instant now, Pdc& pdc);
   bool is_given_up(Instant now, const Pdc& pdc) const;

@@ -131,8 +131,8 @@ void CreditGrants::run(Instant now) {
 
 // Grants help only a source that they reach, and an unproven one is sent few packets.
 bool CreditGrants::may_tell(const Pdc& pdc) {
-  return !pdc.is_unproven() || (!ProofRequests::is_awaited(pdc) &&
-                                pdc.unasked < UnprovenPdcs::unasked_for(pdc.rx.rcvd_bytes));
+  return !pdc.is_unproven() ||
+         (!ProofRequests::is_awaited(pdc) && pdc.unasked < ProofRequests::allowance(pdc));
 }
 
 std::uint32_t CreditGrants::units_for(const Pdc& pdc) {

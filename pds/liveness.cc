@@ -71,8 +71,9 @@ struct Liveness::Wait {
 void Liveness::look(Instant now, Pdc& pdc) {
   if (pdc.is_unproven()) {  // it is asked for nothing, and forgotten when its SYN packets can no longer come
     const Instant end = pdc.heard_at + openings_.memory();
-    return end <= now ? admission_.retire(now, pdc)
-                      : scheduler_.set_timer(pdc, PdcTimer::kLiveness, end);
+    if (end > now) return scheduler_.set_timer(pdc, PdcTimer::kLiveness, end);
+    return ProofRequests::is_awaited(pdc) ? closing_.on_never_proven(now, pdc)
+                                          : admission_.retire(now, pdc);
   }
   const Wait wait(pdc);
   // NACK back-off does not count toward peer_timeout: we send nothing, so the peer has nothing to acknowledge. [PDS 13.2] Nor does

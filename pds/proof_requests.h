@@ -19,13 +19,23 @@ class ProofRequests {
     scheduler_.want_control(pdc, kSendProbe);
     scheduler_.set_timer(pdc, PdcTimer::kProof, now + window_.rto(pdc, 0));
   }
-  /// Asks once more.
-  void on_timer(Pdc& pdc) {
-    if (pdc.is_unproven() && pdc.unasked < UnprovenPdcs::kUnasked)
-      scheduler_.want_control(pdc, kSendProbe);
+  /// Asks once more. While data waits it goes on, less and less often: the request for it is acknowledged, so nothing but the answer
+  /// to a question may ever come from the peer.
+  void on_timer(Instant now, Pdc& pdc) {
+    const bool is_data_waiting = is_awaited(pdc);
+    const std::uint8_t most = is_data_waiting ? UnprovenPdcs::kQuestions : UnprovenPdcs::kUnasked;
+    if (!pdc.is_unproven() || pdc.unasked >= most) return;
+    scheduler_.want_control(pdc, kSendProbe);
+    if (is_data_waiting)
+      scheduler_.set_timer(pdc, PdcTimer::kProof,
+                           now + window_.rto(pdc, 0) * (std::int64_t{1} << pdc.unasked));
   }
   static bool is_awaited(const Pdc& pdc) {
     return !pdc.tx.queue.empty() || pdc.rx.withholds_answers;
+  }
+  /// Packets that the peer may be sent without having asked for them.
+  static std::uint32_t allowance(const Pdc& pdc) {
+    return UnprovenPdcs::unasked_for(pdc.rx.rcvd_bytes, is_awaited(pdc));
   }
 
  private:

@@ -30,8 +30,10 @@ void NackIntake::on_packet(Instant now, const net::RxPacket& rx) {
   if (pdc == nullptr) return drop(DropReason::kUnknownPdc, h.dpdcid, h.nack_psn);
   if (pdc->peer != rx.source || (h.spdcid != 0 && pdc->peer_id != 0 && pdc->peer_id != h.spdcid))
     return drop(DropReason::kPeerMismatch, h.dpdcid, h.nack_psn);
-  // Peers answer control packets that they do not know so. It says nothing about any PSN, but it proves that they hear us.
-  if (h.nack_code == NackCode::kUnexpEvent && h.nack_psn == Psn(0) && h.spdcid == 0) {
+  // Peers answer control packets that they do not know so, in the name of the PDC or of none. It says nothing about any PSN, but it
+  // proves that they hear us. [PDS 14.2]
+  if (h.nack_code == NackCode::kUnexpEvent && h.nack_psn == Psn(0) &&
+      (h.spdcid == 0 || !pdc->tx.is_outstanding(h.nack_psn))) {
     if (pdc->unasked > 0) liveness_.prove(now, *pdc);
     return drop(DropReason::kUnknownControlNack, h.dpdcid);
   }

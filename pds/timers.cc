@@ -52,7 +52,7 @@ void Timers::run_pdc(Instant now, Pdc& pdc) {
         if (!kept_.on_clear_request_timer(now, pdc)) return closing_.on_never_cleared(now, pdc);
         break;
       case PdcTimer::kProof:
-        proofs_.on_timer(pdc);
+        proofs_.on_timer(now, pdc);
         break;
     }
     if (!table_.is_alive(ref)) return;

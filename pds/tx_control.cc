@@ -40,7 +40,7 @@ Built ControlSender::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
     // Grants come again with the proof; questions for it do not.
     if (ProofRequests::is_awaited(pdc))
       pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control & kSendProbe);
-    if (pdc.unasked >= UnprovenPdcs::unasked_for(pdc.rx.rcvd_bytes)) pdc.pending_control = 0;
+    if (pdc.unasked >= ProofRequests::allowance(pdc)) pdc.pending_control = 0;
     if (pdc.pending_control == 0) return Built::kNothing;
     const Built built = build_pending_control(now, pdc, out);
     if (built == Built::kPacket && pdc.unasked < UnprovenPdcs::kMostUnasked) ++pdc.unasked;

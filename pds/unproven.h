@@ -14,12 +14,15 @@ class UnprovenPdcs {
  public:
   /// Packets that a target sends to such a peer of its own accord; everything else answers a packet.
   static constexpr std::uint8_t kUnasked = 2;
+  /// While read data waits for the proof: questions, each after twice the time of the one before, so that a minute sees all but the last
+  /// of them even where a round trip takes 100 us.
+  static constexpr std::uint8_t kQuestions = 20;
   /// Data earns more of them, grants above all: a control packet of some 50 bytes for each of 2 KiB that came.
   static constexpr std::uint8_t kMostUnasked = 200;
-  static constexpr std::uint32_t unasked_for(std::uint64_t rcvd_bytes) {
+  static constexpr std::uint32_t unasked_for(std::uint64_t rcvd_bytes, bool is_proof_awaited) {
     const std::uint64_t earned = rcvd_bytes / 2048;
-    return earned >= kMostUnasked - kUnasked ? kMostUnasked
-                                             : kUnasked + static_cast<std::uint32_t>(earned);
+    const std::uint32_t free = is_proof_awaited ? kQuestions : kUnasked;
+    return earned >= kMostUnasked - free ? kMostUnasked : free + static_cast<std::uint32_t>(earned);
   }
   /// Read data on an ACK to such a peer: what is longer waits for the proof.
   static constexpr std::size_t kAnswerBytes = 64;
