@@ -24,7 +24,6 @@ void NackIntake::on_packet(Instant now, const net::RxPacket& rx) {
     return drop(DropReason::kTruncated);
   if (env_.is_trimmed(rx)) return drop(DropReason::kTrimmed);
   const auto h = wire::decode<wire::PdsNack>(bytes.data());
-  if (h.next_hdr != NextHdr::kNone) return drop(DropReason::kBadNextHeader, h.dpdcid, h.nack_psn);
   if (h.nt) return rudi_.on_nack(now, rx, h);
   Pdc* pdc = table_.by_id(h.dpdcid);
   if (pdc == nullptr) return drop(DropReason::kUnknownPdc, h.dpdcid, h.nack_psn);
