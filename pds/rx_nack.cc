@@ -238,17 +238,23 @@ void NackIntake::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
   loss_.hold_back(pdc, psn, record, now + wait, TxEvent::kPaused);
 }
 
-// The receiver has everything below Expected_PSN and dropped what came after the gap. [PDS 17.1]
+// The receiver has everything below Expected_PSN and dropped what came after the gap. [PDS 17.1] Some receivers say in its place how
+// far they have come, or nothing: what is no PSN of ours below the one refused is not Expected_PSN, and the gap may begin with the
+// oldest packet that has no answer. [WIRE 4.10]
 void NackIntake::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack) {
   TxHalf& tx = pdc.tx;
-  const Psn expected(nack.payload);
+  const Psn named(nack.payload);
+  const bool names_gap = named.is_after(tx.cack) && named.is_before(nack.nack_psn);
+  const Psn expected = names_gap ? named : tx.left_edge;
   // The Close Command left when everything before it was acknowledged. A target that misses some of that would refuse it for
   // ever: it has acknowledged what never came, or its ACKs were forged. [PDS 16.2]
   if (pdc.is_rod() && pdc.state == PdcState::kCloseAckWait && nack.nack_psn == pdc.close_psn &&
-      expected.is_before(pdc.close_psn))
+      named.is_before(pdc.close_psn))
     return closing_.fail(now, pdc, PdsError::kPeerFailed);
-  const bool valid = pdc.is_rod() && expected.is_after(tx.cack) && expected.is_before(tx.next);
-  if (!valid) return trace_.drop(now, DropReason::kNackNotOutstanding, 0, pdc.id, expected);
+  // Anything else about a Close Command says nothing, and must be no sign of life each time: its timeouts end the PDC.
+  const bool says_nothing = pdc.state == PdcState::kCloseAckWait && named != pdc.close_psn;
+  if (!pdc.is_rod() || says_nothing)
+    return trace_.drop(now, DropReason::kNackNotOutstanding, 0, pdc.id, named);
   if (expected.is_before(tx.left_edge)) return;
   // Refused for lack of something and waiting: the gap will be filled when the pause is over.
   if (tx_blocks_.at(tx.ring, expected).is_paused())
