@@ -63,15 +63,16 @@ void LossEvidence::infer_losses(Instant now, Pdc& pdc) {
 }
 
 // Evidence over all paths: packets that left after this one have arrived. [PDS 13.4]
-void LossEvidence::suspect_overtaken(Instant now, Pdc& pdc, Psn newest) {
+void LossEvidence::suspect_overtaken(Instant now, Pdc& pdc, Psn from, Psn newest) {
   if (pdc.is_rod()) return;
   const cc::Transmission& last = tx_blocks_.at(pdc.tx.ring, newest).cc;
-  if (last.resent == 0) suspect_sent_before(now, pdc, newest, last.sent_at);
+  if (last.resent == 0) suspect_sent_before(now, pdc, from, newest, last.sent_at);
 }
 
 // What left before something that has arrived, and is not known to have arrived itself. Paths differ, so it gets the time of
-// a reordering window before it counts as lost. Only PSNs before `end` are looked at. On ROD the oldest one speaks for all.
-void LossEvidence::suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_before) {
+// a reordering window before it counts as lost. On ROD the oldest one speaks for all.
+void LossEvidence::suspect_sent_before(Instant now, Pdc& pdc, Psn from, Psn end,
+                                       Instant sent_before) {
   TxHalf& tx = pdc.tx;
   const Congestion* congestion = tx.cc.if_any();
   if (config_.reorder_window <= Duration{} || congestion == nullptr) return;
@@ -79,7 +80,8 @@ void LossEvidence::suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant s
   const Duration window = std::max(config_.reorder_window, rtt / 2);
   Instant earliest = Instant::never();
   // Where the left edge waits for answers, most of a window has arrived and is not looked at with every ACK.
-  for (Psn psn = tx.in_flight_from; psn.is_before(end) && psn.is_before(tx.next); ++psn) {
+  for (Psn psn = serial_max(tx.in_flight_from, from); psn.is_before(end) && psn.is_before(tx.next);
+       ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.state() == TxState::kInFlight && record.message != nullptr &&
         record.cc.sent_at <= sent_before) {

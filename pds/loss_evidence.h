@@ -12,10 +12,10 @@ class LossEvidence : Part {
 
   /// Lost: packets sent later on the same path have arrived.
   void infer_losses(Instant now, Pdc& pdc);
-  /// `newest` has arrived. If its only transmission did, what left before it on any path is suspected.
-  void suspect_overtaken(Instant now, Pdc& pdc, Psn newest);
-  /// The same for what left before `sent_before`, of the PSNs before `end`.
-  void suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_before);
+  /// `newest` has arrived. If its only transmission did, what left before it on any path is suspected, of the PSNs from `from` on.
+  void suspect_overtaken(Instant now, Pdc& pdc, Psn from, Psn newest);
+  /// The same for what left before `sent_before`, of the PSNs from `from` on and before `end`.
+  void suspect_sent_before(Instant now, Pdc& pdc, Psn from, Psn end, Instant sent_before);
 
  private:
   TxBlockPool& tx_blocks_;

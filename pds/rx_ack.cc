@@ -150,11 +150,16 @@ bool AckIntake::take_cack(Instant now, Pdc& pdc, const AckIn& in) {
 /// What was overtaken may be lost; without a gap behind the left edge there is nothing to look at.
 void AckIntake::look_for_losses(Instant now, Pdc& pdc, const AckIn& in) {
   if (config_.sack_loss_thresh > 0 && is_gap_open(pdc, in)) evidence_.infer_losses(now, pdc);
+  // A question is asked after a silence, in which ACKs may have been lost. So its answer says nothing of the PSNs below its bitmap;
+  // and a bit that is not set is a word about its PSN only where the bitmap begins right behind CACK, as it was asked for: a
+  // peer may have put there no more than it knows, or nothing. [PDS 10.3]
+  const bool is_answer = in.signal.is_probe_answer && in.has_sack;
+  const Psn from = is_answer ? in.sack_base : pdc.tx.in_flight_from;
   Psn newest;
   if (config_.reorder_window > Duration{} && find_newest_arrival(pdc, in, newest))
-    evidence_.suspect_overtaken(now, pdc, newest);
-  if (in.signal.is_probe_answer && in.has_sack)
-    evidence_.suspect_sent_before(now, pdc, in.sack_base + 64, in.signal.probe_sent_at);
+    evidence_.suspect_overtaken(now, pdc, from, newest);
+  if (is_answer && from == in.common.cack_psn + 1)
+    evidence_.suspect_sent_before(now, pdc, from, from + 64, in.signal.probe_sent_at);
   if (pdc.tx.unacked > 0) loss_.watch_tail(now, pdc);
 }
 

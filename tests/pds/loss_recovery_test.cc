@@ -211,7 +211,7 @@ TEST(LossEvidence, what_later_packets_overtook_is_lost_after_the_reordering_wind
   const Psn first = t.send(kNow);
   const Psn second = t.send(kNow + Duration::from_us(1));
   t.note(second, TxEvent::kAcknowledged);
-  t.evidence.suspect_overtaken(kNow + Duration::from_us(200), t.pdc, second);
+  t.evidence.suspect_overtaken(kNow + Duration::from_us(200), t.pdc, t.pdc.tx.left_edge, second);
   ASSERT_EQ(t.at(first).state(), TxState::kSuspected);
   const Instant verdict = t.at(first).deadline;
   EXPECT_GE(verdict, kNow + Duration::from_us(220));
@@ -232,9 +232,9 @@ TEST(LossEvidence, begins_with_the_first_packet_in_flight) {
   const Psn a = t.send(us(0)), b = t.send(us(1)), c = t.send(us(2)), d = t.send(us(3));
   t.note(a, TxEvent::kArrived);
   t.note(c, TxEvent::kArrived);
-  t.evidence.suspect_overtaken(us(100), t.pdc, a);
+  t.evidence.suspect_overtaken(us(100), t.pdc, t.pdc.tx.left_edge, a);
   EXPECT_EQ(t.pdc.tx.in_flight_from, a);  // nothing before `a`
-  t.evidence.suspect_overtaken(us(101), t.pdc, c);
+  t.evidence.suspect_overtaken(us(101), t.pdc, t.pdc.tx.left_edge, c);
   EXPECT_EQ(t.at(b).state(), TxState::kSuspected);
   EXPECT_EQ(t.pdc.tx.in_flight_from, c);
 
@@ -243,7 +243,7 @@ TEST(LossEvidence, begins_with_the_first_packet_in_flight) {
   t.pdc.tx.note_in_flight(b);
   t.at(b).deadline = us(20'000);
   t.note(d, TxEvent::kArrived);
-  t.evidence.suspect_overtaken(us(102), t.pdc, d);
+  t.evidence.suspect_overtaken(us(102), t.pdc, t.pdc.tx.left_edge, d);
   EXPECT_EQ(t.at(b).state(), TxState::kSuspected);
   EXPECT_EQ(t.pdc.tx.in_flight_from, d);
 }

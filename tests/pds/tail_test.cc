@@ -79,6 +79,35 @@ TEST(Tail, answer_shows_what_is_missing) {
   }
 }
 
+// [PDS 10.3, 13.4] Any base is legal, and 0 is no information: what no bit speaks of has not been lost for that.
+TEST(Tail, answer_whose_bitmap_begins_elsewhere_speaks_of_what_it_shows) {
+  constexpr std::uint32_t kCount = 101;
+  for (const std::uint8_t bits : {0xff, 0}) {
+    Open x(asking());
+    x.w.drop_nth(0, 1, first_copy);
+    // All ACKs are lost but the answers to the questions. They show the last 64 PSNs, or were made by a peer without a bitmap.
+    x.w.add_rule([&](const Seen& s, Fate& f) {
+      if (s.from != 1 || !s.is_ack()) return;
+      f.drop = !s.p;
+      f.edit = [&x, bits, cack = s.cack](std::vector<std::uint8_t>& b) {
+        const auto base = static_cast<std::int16_t>((x.next + kCount - 64).distance_from(cack));
+        b[14] = static_cast<std::uint8_t>(base >> 8);
+        b[15] = static_cast<std::uint8_t>(base);
+        std::fill_n(b.begin() + 16, 8, bits);
+      };
+    });
+    x.w.send(0, 1, kCount, 100);
+    x.w.run_for(ms(2));
+    EXPECT_GE(x.w.controls(0, ControlType::kProbe).size(), 2u);
+    EXPECT_EQ(x.w.host(0).count(EventId::kPacketRetransmitted), 0u) << int{bits};
+    x.w.clear_rules();
+    x.w.run_for(ms(15));
+    EXPECT_EQ(x.w.host(0).count(EventId::kPacketRetransmitted), 1u) << int{bits};
+    EXPECT_EQ(x.w.host(0).count(EventId::kTimeout), 0u);
+    EXPECT_EQ(x.w.host(0).ses.responses.size(), 1u + kCount);
+  }
+}
+
 TEST(Tail, answer_that_overtook_the_data_repeats_nothing) {
   Open x(asking());
   // The last packet is slower than the question, but not by more than a path may be.
