@@ -442,6 +442,16 @@ ReturnCode Outcomes::on_restart(Instant now, TxOp& op, std::uint32_t target_toke
   return ReturnCode::kOk;
 }
 
+/// Like the request itself it may overtake the last answers to the first attempt.
+void Outcomes::on_refused_restart(Instant now, TxOp& op, ReturnCode code) {
+  if (op.state == OpState::kDeferred) {
+    queues_.take_out(op);
+    finish(now, op, code);
+  } else if (op.state == OpState::kCarried && op.target_token == 0 && !op.is_restart_due) {
+    op.fail(code);
+  }
+}
+
 void Outcomes::truncate_wanted(Instant now) {
   while (!to_truncate_.empty()) {
     TxOp& op = to_truncate_.front();

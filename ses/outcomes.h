@@ -33,6 +33,8 @@ class Outcomes {
   void on_read(Instant now, TxOp& op);
   /// The target asks for what it put off. What it is told. [SES 8.2]
   ReturnCode on_restart(Instant now, TxOp& op, std::uint32_t target_token);
+  /// The target was told `code` when it asked. Changes nothing when it had asked for this attempt, or the next one, before.
+  void on_refused_restart(Instant now, TxOp& op, ReturnCode code);
 
   // --- What packet delivery says
   void on_error(Instant now, TxOp& op, pds::PdsError error);

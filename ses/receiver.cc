@@ -116,6 +116,8 @@ pds::Answer Receiver::decide(RequestContext& c) {
   pds::Answer answer = c.endpoint != nullptr ? begin_send(c) : check_form(c);
   if (c.failure != ReturnCode::kOk) [[unlikely]]
     answer = failures_.answer(c);
+  if (c.request.kind == OpcodeClass::kRestart) [[unlikely]]
+    end_refused(c, answer);
   // [SES 11.2] RUDI keeps no state, so none of its answers is kept.
   if (c.packet.mode == pds::Mode::kRudi) answer.guaranteed = false;
   return answer;
@@ -310,6 +312,17 @@ pds::Answer Receiver::on_restart(RequestContext& c) {
   shared_.core.trace.drop(c.now, base::DropReason::kSesUnknownResponse, c.packet.bytes.size());
   return answer_error(r, code, r.ri_generation, true);
 }
+/// [SES 8.3] The target that hears of an error completes its receive with it, and asks for the message no second time.
+void Receiver::end_refused(const RequestContext& c, const pds::Answer& answer) {
+  ResponseView told;
+  const bool is_error =
+      parse_response(answer.response.next_hdr,
+                     {answer.response.header.data(), answer.response.header_bytes}, told) &&
+      told.code != ReturnCode::kOk;
+  if (is_error)
+    shared_.core.restarts->on_refused_restart(c.now, c.packet.source, c.request, told.code);
+}
+
 
 void Receiver::close(Instant now, Endpoint& endpoint) {
   failures_.close(now, endpoint);

@@ -65,6 +65,7 @@ class Receiver final {
   pds::Answer proceed(RequestContext& c, RxMessage& m);
   pds::Answer on_datagram(RequestContext& c);
   pds::Answer on_restart(RequestContext& c);
+  void end_refused(const RequestContext& c, const pds::Answer& answer);
 
   RxShared shared_;
   ReadReturns returns_;

@@ -89,6 +89,10 @@ class Restarts {
   /// The target at `source` has a receive for a message that it put off. What it is told. [SES 8.2]
   virtual ReturnCode on_restart(Instant now, const Endpoint& endpoint,
                                 const net::FabricAddress& source, const RequestView& request) = 0;
+  /// A request to restart was answered with the error `code`. The target asks no second time, so a message of its that is named there
+  /// and still waits ends with that error.
+  virtual void on_refused_restart(Instant now, const net::FabricAddress& source,
+                                  const RequestView& request, ReturnCode code) = 0;
 };
 
 /// The initiator's Transmitter.

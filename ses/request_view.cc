@@ -220,6 +220,8 @@ bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
       kBit(OpcodeClass::kNoOp) | kBit(OpcodeClass::kMsgError) | kBit(OpcodeClass::kRestart) |
       kBit(OpcodeClass::kAwaitDelivery) | kBit(OpcodeClass::kFillGap);
   if ((kBit(c) & kCarryNothing) != 0) out.covered = 0;
+  // [WIRE 5.8] A target may name the length of the message there, which says nothing.
+  if (c == OpcodeClass::kRestart) out.request_length = out.carried_length = 0;
   return true;
 }
 

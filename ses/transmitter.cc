@@ -178,17 +178,27 @@ void Transmitter::give_up(Instant now, Fetch& fetch) {
 }
 
 /// An older draft has the tokens the other way round. [SES 22.2]
+TxOp* Transmitter::find_put_off(const net::FabricAddress& source, const RequestView& request) {
+  TxOp* op = operations_.find_deferrable(request.initiator_token);
+  if (op == nullptr) op = operations_.find_deferrable(request.target_token);
+  const bool is_known = op != nullptr && op->endpoint != nullptr && !op->cancelled &&
+                        op->peer->address.fabric_address == source && op->job_id == request.job_id;
+  return is_known ? op : nullptr;
+}
+
 ReturnCode Transmitter::on_restart(Instant now, const Endpoint& endpoint,
                                    const net::FabricAddress& source, const RequestView& request) {
-  std::uint32_t target_token = request.target_token;
-  TxOp* op = operations_.find_deferrable(request.initiator_token);
-  if (op == nullptr) {
-    op = operations_.find_deferrable(request.target_token);
-    target_token = request.initiator_token;
-  }
-  const bool is_known = op != nullptr && op->endpoint == &endpoint && !op->cancelled &&
-                        op->peer->address.fabric_address == source && op->job_id == request.job_id;
-  return is_known ? outcomes_.on_restart(now, *op, target_token) : ReturnCode::kOpViolation;
+  TxOp* const op = find_put_off(source, request);
+  if (op == nullptr || op->endpoint != &endpoint) return ReturnCode::kOpViolation;
+  const bool is_old_order = op->own_token != request.initiator_token;
+  return outcomes_.on_restart(now, *op,
+                              is_old_order ? request.initiator_token : request.target_token);
+}
+
+void Transmitter::on_refused_restart(Instant now, const net::FabricAddress& source,
+                                     const RequestView& request, ReturnCode code) {
+  TxOp* const op = find_put_off(source, request);
+  if (op != nullptr) outcomes_.on_refused_restart(now, *op, code);
 }
 
 }  // namespace uet::ses

@@ -47,6 +47,9 @@ class Transmitter final : private Fetcher, private RegionReads, private Restarts
   void give_up(Instant now, Fetch& fetch) override;
   ReturnCode on_restart(Instant now, const Endpoint& endpoint, const net::FabricAddress& source,
                         const RequestView& request) override;
+  void on_refused_restart(Instant now, const net::FabricAddress& source, const RequestView& request,
+                          ReturnCode code) override;
+  TxOp* find_put_off(const net::FabricAddress& source, const RequestView& request);
   pds::Answer take_data(Instant now, TxOp& op, const ResponseView& response);
 
   Core& core_;

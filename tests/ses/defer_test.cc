@@ -183,6 +183,38 @@ TEST_F(DeferTest, restart__tokens_in_the_old_order) {
 }
 
 // Covers: SES-57
+// [WIRE 5.8] Its length is to be ignored: one peer leaves it 0, another names that of the message.
+TEST_F(DeferTest, restart__with_the_length_of_the_message) {
+  put_off();
+  tpost(into, 5);
+  fabric.cut_all();
+  ASSERT_EQ(fabric.flights.size(), 1u);
+  Bytes& rtr = fabric.flights[0].bytes;
+  auto h = wire::decode<wire::SesStandardFirst>(rtr.data());
+  h.request_length = static_cast<std::uint32_t>(message.size());
+  wire::emit(h, rtr.data());
+  fabric.run();
+  expect_one_completion_each();
+}
+
+// The target completes its receive with the error, and asks no second time: without an end of its own the send would wait for ever.
+TEST_F(DeferTest, restart__that_is_refused_ends_the_send) {
+  put_off();
+  tpost(into, 5);
+  fabric.cut_all();
+  ASSERT_EQ(fabric.flights.size(), 1u);
+  Bytes& rtr = fabric.flights[0].bytes;
+  auto h = wire::decode<wire::SesStandardFirst>(rtr.data());
+  h.ie = true;
+  wire::emit(h, rtr.data());
+  fabric.run();
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kInitiatorErr);
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_NE(at_b.all[0].code, ReturnCode::kOk);
+  expect_nothing_left();
+}
+
 TEST_F(DeferTest, restarted_message__is_not_put_off_again) {
   const auto first = put_off();
   tpost(into, 5);
