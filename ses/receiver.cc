@@ -284,13 +284,12 @@ pds::Answer Receiver::proceed(RequestContext& c, RxMessage& m) {
   return answer_pending(r);
 }
 
-/// UUD: into a posted buffer, or nowhere. No answer in any case. [SES 6.5]
+/// UUD: into a posted buffer, or nowhere. No answer in any case. [SES 6.5] The generation is of no index there. [SES 2.5]
 pds::Answer Receiver::on_datagram(RequestContext& c) {
   RequestView& r = c.request;
   ReturnCode code = ReturnCode::kOk;
   const bool is_legal = r.version == 0 && r.opcode == SesOpcode::kDatagramSend && !r.ie &&
-                        r.is_single() && !r.is_small() && r.message_id == 0 &&
-                        r.ri_generation == 0 && fit_payload(r) &&
+                        r.is_single() && !r.is_small() && r.message_id == 0 && fit_payload(r) &&
                         r.covered <= shared_.core.largest_payload();
   if (is_legal) c.endpoint = shared_.core.endpoints.route(r.target(), RiKind::kDatagram, code);
   Receive* receive = nullptr;
@@ -312,6 +311,7 @@ pds::Answer Receiver::on_restart(RequestContext& c) {
   shared_.core.trace.drop(c.now, base::DropReason::kSesUnknownResponse, c.packet.bytes.size());
   return answer_error(r, code, r.ri_generation, true);
 }
+
 /// [SES 8.3] The target that hears of an error completes its receive with it, and asks for the message no second time.
 void Receiver::end_refused(const RequestContext& c, const pds::Answer& answer) {
   ResponseView told;
@@ -322,7 +322,6 @@ void Receiver::end_refused(const RequestContext& c, const pds::Answer& answer) {
   if (is_error)
     shared_.core.restarts->on_refused_restart(c.now, c.packet.source, c.request, told.code);
 }
-
 
 void Receiver::close(Instant now, Endpoint& endpoint) {
   failures_.close(now, endpoint);

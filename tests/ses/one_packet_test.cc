@@ -309,6 +309,21 @@ TEST_F(OnePacketTest, datagram__not_from_endpoints_that_promise_order) {
   EXPECT_EQ(try_send(datagram(from)).error(), PostError::kModeForbids);
 }
 
+// [SES 2.5] Targets ignore it where no receive of a numbered index is meant.
+TEST_F(OnePacketTest, datagram__with_a_generation_is_taken) {
+  open();
+  Bytes into(4);
+  post(into);
+  RawRequest r;
+  r.opcode = SesOpcode::kDatagramSend;
+  r.payload = {1};
+  r.length = 1;
+  r.message_id = 0;
+  r.generation = 3;
+  inject(r, pds::Mode::kUud);
+  EXPECT_EQ(at_b.all.size(), 1u);
+}
+
 // Covers: PDS-183
 TEST_F(OnePacketTest, datagram__with_a_message_id_is_dropped) {
   open();
