@@ -17,6 +17,7 @@ enum Flag : std::uint8_t {
   kInitiatorValid = 1 << 4,
   kAbsolute = 1 << 5,
   kIpv6 = 1 << 6,
+  kOnePacketMessages = 1 << 7,
 };
 
 }  // namespace
@@ -30,6 +31,7 @@ AddressBytes pack_address(const Address& address) {
   if (address.has_initiator_id) flags |= kInitiatorValid;
   if (!address.relative) flags |= kAbsolute;
   if (!v4) flags |= kIpv6;
+  if (address.one_packet_messages) flags |= kOnePacketMessages;
   w.u8(kVersion);
   w.u8(flags);
   w.u16(address.fep_cap);
@@ -62,6 +64,7 @@ std::optional<Address> unpack_address(std::span<const std::uint8_t> bytes) {
   a.initiator_id = r.u32();
   a.has_initiator_id = (flags & kInitiatorValid) != 0;
   a.relative = (flags & kAbsolute) == 0;
+  a.one_packet_messages = (flags & kOnePacketMessages) != 0;
   if (a.pid_on_fep > 0xfff || a.resource_index > 0xfff) return std::nullopt;
   if ((flags & kIpv6) != 0) {
     std::array<std::uint8_t, 16> v6;

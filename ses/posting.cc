@@ -46,7 +46,6 @@ namespace {
 /// [SES 2.4] Peers of the profile HPC do. Those that say nothing of their profile are asked; the key has already said that
 /// its owner means it.
 bool understands_rudi(const Address& peer) {
-  constexpr std::uint16_t kProfiles = 0b111, kHpc = 0b100;
   return (peer.fep_cap & kProfiles) == 0 || (peer.fep_cap & kHpc) != 0;
 }
 
@@ -217,6 +216,9 @@ PostResult<TxOp*> Posting::prepare(Instant now, Endpoint& endpoint, const Common
     if (length > core_.payload_to(now, *peer, length)) return PostError::kTooLong;
   }
   if (common.inject && length > core_.config.inject_size) return PostError::kInjectTooLong;
+  const bool is_send = opcode == SesOpcode::kSend || opcode == SesOpcode::kTaggedSend;
+  if (is_send && peer->address.limits_sends() && !may_be_long(now, endpoint, *peer, length))
+    return PostError::kTooLong;
   TxOp* op = operations_.acquire();
   if (op == nullptr) return PostError::kAgain;
   Flow* flow = queues_.flow_for(endpoint, *peer);
@@ -240,6 +242,12 @@ PostResult<TxOp*> Posting::prepare(Instant now, Endpoint& endpoint, const Common
   op->completion_may_wait = common.completion_may_wait;
   op->user_flags = common.user_flags;
   return op;
+}
+
+/// [SES 6.4] To a peer that takes plain sends of one packet a longer one goes deferrable, which keeps no order.
+bool Posting::may_be_long(Instant now, const Endpoint& endpoint, const Peer& peer,
+                          std::uint64_t length) const {
+  return !endpoint.config.sends_ordered || length <= core_.payload_to(now, peer, length);
 }
 
 void Posting::enqueue(Instant now, TxOp& op) {

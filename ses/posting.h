@@ -23,6 +23,8 @@ class Posting {
   PostResult<AtomicPart*> describe_atomic(Instant now, const AtomicRequest& request);
   PostResult<TxOp*> prepare(Instant now, Endpoint& endpoint, const Common& common,
                             SesOpcode opcode);
+  bool may_be_long(Instant now, const Endpoint& endpoint, const Peer& peer,
+                   std::uint64_t length) const;
   void enqueue(Instant now, TxOp& op);
 
   Core& core_;

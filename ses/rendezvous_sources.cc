@@ -6,7 +6,6 @@ namespace uet::ses {
 
 /// Where writes or atomics are in order with sends, the bytes of a send may not come behind those of a later write.
 bool RendezvousSources::may_begin(const TxOp& op) const {
-  constexpr std::uint16_t kHpc = 0b100;
   const bool is_send = op.opcode == SesOpcode::kSend || op.opcode == SesOpcode::kTaggedSend;
   const std::uint16_t fetches = kFetchesRendezvous | kHpc;
   if (!core_.config.rendezvous || op.endpoint == nullptr) return false;

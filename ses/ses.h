@@ -49,6 +49,10 @@ enum class ReturnCode : std::uint8_t {
 };
 #undef UET_X_RETURN_CODE
 
+/// Bits of Address::fep_cap: the profiles whose features an endpoint has. None of them: it does not say. [SES 2.4, 18]
+inline constexpr std::uint16_t kAiBase = 0b001, kAiFull = 0b010, kHpc = 0b100;
+inline constexpr std::uint16_t kProfiles = kAiBase | kAiFull | kHpc;
+
 /// The address of a process's endpoint as exchanged out of band. [UET table 2-10]
 struct Address {
   net::FabricAddress fabric_address;
@@ -59,6 +63,11 @@ struct Address {
   bool has_initiator_id = true;
   bool relative = true;
   std::uint16_t fep_cap = 0;
+  bool one_packet_messages = false;  ///< the largest message is one payload MTU
+  /// Plain sends to it have one packet; what is longer has to be deferrable. [SES 6.4]
+  constexpr bool limits_sends() const {
+    return one_packet_messages || ((fep_cap & kProfiles) != 0 && (fep_cap & kHpc) == 0);
+  }
   constexpr bool operator==(const Address&) const = default;
 };
 

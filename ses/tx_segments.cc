@@ -239,7 +239,7 @@ void plan_segments(const Core& core, Instant now, TxOp& op, bool is_numbered,
   op.segments = op.awaits_delivery ? 1 : segments_for(op.length, op.piece);
   op.medium = core.config.medium_headers && !is_numbered && fits_medium(op);
   op.small = core.config.small_headers && fits_small(op);
-  if (core.config.sends_deferrable) make_deferrable(op);
+  if (core.config.sends_deferrable || op.peer->address.limits_sends()) make_deferrable(op);
   message.segments = op.segments;
   message.ses_header_bytes = op.medium ? wire::SesMedium::kSize : wire::SesStandardFirst::kSize;
   if (op.small) message.ses_header_bytes = wire::SesSmall::kSize;

@@ -32,6 +32,29 @@ TEST(AddressBytes, unpack_address__gives_what_was_packed) {
   }
 }
 
+// [SES 2.4] Bit 7 of the flags.
+TEST(AddressBytes, unpack_address__keeps_that_messages_are_one_packet) {
+  Address a = some_address(*net::FabricAddress::parse("10.0.0.1"));
+  EXPECT_EQ(pack_address(a)[1] & 0x80, 0);
+  a.one_packet_messages = true;
+  const AddressBytes bytes = pack_address(a);
+  EXPECT_EQ(bytes[1] & 0x80, 0x80);
+  EXPECT_EQ(unpack_address(bytes), a);
+}
+
+TEST(Address, limits_sends__of_peers_without_hpc_or_with_one_packet) {
+  const auto of = [](std::uint16_t fep_cap, bool one_packet = false) {
+    return Address{.fep_cap = fep_cap, .one_packet_messages = one_packet};
+  };
+  EXPECT_FALSE(of(0).limits_sends());
+  EXPECT_FALSE(of(kProfiles).limits_sends());
+  EXPECT_FALSE(of(kHpc).limits_sends());
+  EXPECT_TRUE(of(kAiBase).limits_sends());
+  EXPECT_TRUE(of(kAiBase | kAiFull).limits_sends());
+  EXPECT_TRUE(of(kProfiles, true).limits_sends());
+  EXPECT_TRUE(of(0, true).limits_sends());
+}
+
 // Behind the IPv4 address, where an address of its own has zeros as before. [FI 4, decision 168]
 TEST(AddressBytes, pack_address__the_udp_port_of_a_shared_address_follows_it) {
   const net::FabricAddress v4 = *net::FabricAddress::parse("10.0.0.1");

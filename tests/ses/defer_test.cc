@@ -1,5 +1,6 @@
 // Sends that the target puts off, and has sent again when it has a receive. [SES 8]
 #include <algorithm>
+#include <set>
 
 #include "tests/ses/pair_test.h"
 
@@ -182,7 +183,6 @@ TEST_F(DeferTest, restart__tokens_in_the_old_order) {
   expect_one_completion_each();
 }
 
-// Covers: SES-57
 // [WIRE 5.8] Its length is to be ignored: one peer leaves it 0, another names that of the message.
 TEST_F(DeferTest, restart__with_the_length_of_the_message) {
   put_off();
@@ -215,6 +215,7 @@ TEST_F(DeferTest, restart__that_is_refused_ends_the_send) {
   expect_nothing_left();
 }
 
+// Covers: SES-57
 TEST_F(DeferTest, restarted_message__is_not_put_off_again) {
   const auto first = put_off();
   tpost(into, 5);
@@ -277,6 +278,72 @@ TEST_F(LimitedDeferTest, restart__comes_too_late) {
   ASSERT_EQ(at_b.all.size(), 1u);
   EXPECT_EQ(at_b.all[0].code, ReturnCode::kOpViolation);
   expect_nothing_left();
+}
+
+struct PlainPairTest : PairTest {
+  explicit PlainPairTest(bool ordered = false) : PairTest(SesConfig{}) {
+    EndpointConfig c = standard_endpoint();
+    c.sends_ordered = ordered;
+    open(c);
+  }
+  /// B, as one that says of itself what `change` sets.
+  template <typename Change>
+  PeerId peer(Change change) {
+    Address address = sb().address_of(eb);
+    change(address);
+    return *sa().add_peer(address);
+  }
+  PostResult<Posted> send_to(PeerId to, std::size_t bytes) {
+    kept.push_back(std::make_unique<Bytes>(pattern(bytes)));
+    const iovec iov = piece(*kept.back());
+    SendRequest r;
+    r.peer = to;
+    r.iov = {&iov, 1};
+    return sa().send(fabric.now, ea, r);
+  }
+};
+
+void make_ai(Address& a) {
+  a.fep_cap = kAiBase;
+}
+void make_one_packet(Address& a) {
+  a.one_packet_messages = true;
+}
+
+// Covers: SES-83
+TEST_F(PlainPairTest, sends__to_peers_that_take_one_packet_are_deferrable) {
+  const auto opcodes_to = [&](PeerId to) {
+    std::set<SesOpcode> opcodes;
+    for (const std::size_t bytes : {kM, 3 * kM}) {
+      fabric.sent_log.clear();
+      EXPECT_TRUE(send_to(to, bytes));
+      fabric.cut_all();
+      for (const Flight& f : fabric.sent_log) opcodes.insert(f.view(kM).opcode);
+      fabric.run();
+    }
+    return opcodes;
+  };
+  const std::set<SesOpcode> plain{SesOpcode::kSend};
+  const std::set<SesOpcode> both{SesOpcode::kSend, SesOpcode::kDeferrableSend};
+  EXPECT_EQ(opcodes_to(peer([](Address&) {})), plain);
+  EXPECT_EQ(opcodes_to(peer([](Address& address) { address.fep_cap = kProfiles; })), plain);
+  EXPECT_EQ(opcodes_to(peer(make_ai)), both);
+  EXPECT_EQ(opcodes_to(peer(make_one_packet)), both);
+}
+
+struct OrderedPairTest : PlainPairTest {
+  OrderedPairTest() : PlainPairTest(true) {}
+};
+
+// What is put off would come behind what was sent later.
+TEST_F(OrderedPairTest, sends__of_several_packets_to_such_peers_are_refused) {
+  EXPECT_TRUE(send_to(peer([](Address&) {}), kM + 1));
+  for (const PeerId to : {peer(make_ai), peer(make_one_packet)}) {
+    EXPECT_TRUE(send_to(to, kM));
+    const auto refused = send_to(to, kM + 1);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error(), PostError::kTooLong);
+  }
 }
 
 // Covers: SES-83
