@@ -31,6 +31,9 @@ PostResult<EndpointId> Ses::open_endpoint(Instant now, const EndpointConfig& con
   auto endpoint = impl_->core.endpoints.open(now, config, sink);
   if (!endpoint) return endpoint.error();
   if (context != nullptr) join(**endpoint, *context);
+  // [SES 2.4] Who names profiles and lacks HPC is sent no RUDI, which is always taken. So one that lacks a part of HPC names none.
+  if (impl_->core.config.rendezvous && impl_->core.config.small_headers)
+    (*endpoint)->address.fep_cap |= kProfiles;
   if (impl_->core.config.spray_ordered) (*endpoint)->address.fep_cap |= kRestoresOrder;
   if (impl_->core.config.small_headers) (*endpoint)->address.fep_cap |= kTakesSmall;
   if (impl_->core.config.rendezvous) (*endpoint)->address.fep_cap |= kFetchesRendezvous;

@@ -13,6 +13,19 @@ RawRequest small_send() {
   return r;
 }
 
+// [SES 2.4] Others use RUDI, and fetch from a rendezvous, only where the address names HPC.
+TEST_F(AddressingTest, address__names_the_profiles_of_which_all_is_there) {
+  open();
+  EXPECT_EQ(sb().address_of(eb).fep_cap & kProfiles, 0);
+  SesConfig config;
+  config.rendezvous = config.small_headers = true;
+  Node& other = fabric.add_node(config);
+  Recorder sink;
+  const auto endpoint = other.ses.open_endpoint(fabric.now, standard_endpoint(), sink);
+  ASSERT_TRUE(endpoint);
+  EXPECT_EQ(other.ses.address_of(*endpoint).fep_cap & kProfiles, kAiBase | kAiFull | kHpc);
+}
+
 // Covers: SES-1
 TEST_F(AddressingTest, relative__each_wrong_part_has_its_code) {
   open();
