@@ -31,7 +31,8 @@ Integrity::Integrity(DataProtection protection, const net::PortFacts& facts,
 /// A part of two functions, each of which every packet takes.
 [[gnu::always_inline]] inline std::uint32_t Integrity::crc_of(
     const net::FabricAddress& source, const net::FabricAddress& destination, std::uint16_t entropy,
-    std::span<const std::uint8_t> uet, std::span<const std::uint8_t> rest) const {
+    std::uint16_t entropy_reserved, std::span<const std::uint8_t> uet,
+    std::span<const std::uint8_t> rest) const {
   constexpr std::size_t kUdpHeader = 8;
   return wire::uet_crc(
       wire::CrcPseudoHeader{
@@ -43,6 +44,7 @@ Integrity::Integrity(DataProtection protection, const net::PortFacts& facts,
           .udp_destination_port = destination.udp_port_or(udp_port_),
           .udp_length =
               static_cast<std::uint16_t>(kUdpHeader + uet.size() + rest.size() + kCrcBytes),
+          .entropy_reserved = entropy_reserved,
       },
       uet, rest);
 }
@@ -56,7 +58,7 @@ std::optional<base::DropReason> Integrity::seal_later(net::TxPacket& tx) const {
     wire::emit(wire::ReturnPort{.udp_port = port}, tx.packet.prepend(wire::ReturnPort::kSize));
   if (protection_ == DataProtection::kNone) return std::nullopt;
   const std::uint32_t crc =
-      crc_of(own_, tx.destination, tx.entropy, tx.packet.front(), tx.packet.borrowed());
+      crc_of(own_, tx.destination, tx.entropy, 0, tx.packet.front(), tx.packet.borrowed());
   base::store_be(tx.packet.append(kCrcBytes), crc);
   return std::nullopt;
 }
@@ -100,7 +102,8 @@ std::optional<base::DropReason> Integrity::open(net::RxPacket& rx) const {
   // No return port here: the sender of a packet that was recorded must not look like another.
   if (domain_ != nullptr) {
     const auto reason =
-        domain_->open(rx.packet, {rx.source, rx.destination, rx.entropy}, is_trimmed(rx.tos));
+        domain_->open(rx.packet, {rx.source, rx.destination, rx.entropy, rx.entropy_reserved},
+                      is_trimmed(rx.tos));
     rx.is_overtaken = !reason && !domain_->was_newest();
     return reason;
   }
@@ -111,7 +114,7 @@ std::optional<base::DropReason> Integrity::open(net::RxPacket& rx) const {
   if (bytes.size() < 2 + kCrcBytes) return base::DropReason::kTruncated;
   const auto covered = bytes.first(bytes.size() - kCrcBytes);
   const auto received = base::load_be<std::uint32_t>(bytes.data() + covered.size());
-  if (crc_of(rx.source, rx.destination, rx.entropy, covered, {}) != received)
+  if (crc_of(rx.source, rx.destination, rx.entropy, rx.entropy_reserved, covered, {}) != received)
     return base::DropReason::kBadCrc;
   rx.packet.trim_back(kCrcBytes);
   return take_return_port(rx);

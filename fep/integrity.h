@@ -43,8 +43,8 @@ class Integrity {
 
  private:
   std::uint32_t crc_of(const net::FabricAddress& source, const net::FabricAddress& destination,
-                       std::uint16_t entropy, std::span<const std::uint8_t> uet,
-                       std::span<const std::uint8_t> rest) const;
+                       std::uint16_t entropy, std::uint16_t entropy_reserved,
+                       std::span<const std::uint8_t> uet, std::span<const std::uint8_t> rest) const;
   bool is_trimmed(net::TosByte tos) const { return reports_tos_ && trimmed_.contains(tos); }
 
   DataProtection protection_;

@@ -45,7 +45,7 @@ AdditionalData::AdditionalData(const Carrier& carrier, bool from_tss, const Rout
       base::store_be<std::uint16_t>(to + 6, 0);
       size_ += 8;
     } else {
-      base::store_be<std::uint16_t>(to + 2, 0);
+      base::store_be<std::uint16_t>(to + 2, route.entropy_reserved);
       size_ += 4;
     }
   }

@@ -16,7 +16,8 @@ namespace uet::tss {
 struct Route {
   const net::FabricAddress& source;
   const net::FabricAddress& destination;
-  std::uint16_t entropy = 0;  ///< as on the wire
+  std::uint16_t entropy = 0;           ///< as on the wire
+  std::uint16_t entropy_reserved = 0;  ///< the bits behind it, with native IP; as received
 };
 
 /// What carries UET packets at this port.

@@ -46,7 +46,8 @@ class ReportBuilder final : public wire::DissectVisitor {
     if (keys_ == nullptr || !source || !destination || c.encapsulation.size() < 4)
       return std::nullopt;
     const tss::Route route{*source, *destination,
-                           base::load_be<std::uint16_t>(c.encapsulation.data())};
+                           base::load_be<std::uint16_t>(c.encapsulation.data()),
+                           base::load_be<std::uint16_t>(c.encapsulation.data() + 2)};
     tss::Carrier carrier{.is_udp = c.encapsulation.size() == wire::UdpHeader::kSize};
     if (carrier.is_udp) carrier.udp_port = base::load_be<std::uint16_t>(c.encapsulation.data() + 2);
     // The cipher text follows the header in the frame.

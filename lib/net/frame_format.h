@@ -40,6 +40,7 @@ struct ParsedFrame {
   TosByte tos;
   std::uint8_t hop_limit = 0;
   std::uint16_t entropy = 0;
+  std::uint16_t entropy_reserved = 0;  ///< the bits behind it, with native IP
   std::uint32_t offset = 0;
   std::uint32_t length = 0;
 };

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "lib/base/byte_cursor.h"
 #include "lib/net/checksum.h"
 #include "lib/net/frame_format.h"
 #include "lib/net/link_messages.h"
@@ -158,9 +159,10 @@ Refusal parse_udp(Layers& in) {
 
 Refusal parse_entropy(Layers& in) {
   wire::EntropyHeader header;
-  if (!wire::parse_into(header, in.frame.first(in.end).subspan(in.at)))
-    return DropReason::kTruncated;
+  const auto bytes = in.frame.first(in.end).subspan(in.at);
+  if (!wire::parse_into(header, bytes)) return DropReason::kTruncated;
   in.out.entropy = header.entropy;
+  in.out.entropy_reserved = base::load_be<std::uint16_t>(bytes.data() + sizeof header.entropy);
   in.at += wire::EntropyHeader::kSize;
   return kAccepted;
 }

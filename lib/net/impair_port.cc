@@ -107,6 +107,8 @@ P ImpairPort::copy_of(const P& original) {
   copy.entropy = original.entropy;
   copy.tos = original.tos;
   if constexpr (requires { copy.source; }) copy.source = original.source;
+  if constexpr (requires { copy.entropy_reserved; })
+    copy.entropy_reserved = original.entropy_reserved;
   if constexpr (requires { copy.plane; }) copy.plane = original.plane;
   return copy;
 }

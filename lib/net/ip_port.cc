@@ -168,6 +168,7 @@ bool IpPort::deliver(Instant now, Packet& frame, RxPacket& out) {
     out.source = parsed.source;
     out.destination = parsed.destination;
     out.entropy = parsed.entropy;
+    out.entropy_reserved = parsed.entropy_reserved;
     out.tos = parsed.tos;
     return true;
   }

@@ -40,6 +40,8 @@ struct RxPacket {
   TosByte tos;
   std::uint8_t plane = 0;     ///< which of the endpoint's ports (fabric planes) it came in by
   bool is_overtaken = false;  ///< secured: its sender sealed packets later that were here before it
+  /// Native IP: the reserved bits behind the entropy, as received. They mean nothing, but CRC and ICV cover them. [WIRE 2.5, 2.8]
+  std::uint16_t entropy_reserved = 0;
 };
 
 /// Ports that one endpoint can have.

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/base/byte_cursor.h"
 #include "lib/net/heap_packet_pool.h"
+#include "lib/wire/uet_crc.h"
 
 namespace uet::fep {
 namespace {
@@ -72,6 +74,24 @@ TEST_F(IntegrityTest, open__notices_changed_bytes_addresses_and_source_port) {
   EXPECT_EQ(crc_.open(byte), DropReason::kBadCrc);
   EXPECT_EQ(crc_.open(address), DropReason::kBadCrc);
   EXPECT_EQ(crc_.open(port), DropReason::kBadCrc);
+}
+
+// [WIRE 1.1, 2.8] No packet is dropped for a reserved bit, and the CRC covers those of the entropy header as they came.
+TEST_F(IntegrityTest, open__takes_reserved_bits_of_the_entropy_header) {
+  own_.udp_encapsulation = false;
+  const Integrity native(DataProtection::kCrc, own_, kDscps);
+  for (const std::uint16_t reserved : {0, 1, 0x8000}) {
+    auto rx = packet_of({0x10, 0, 1, 2, 3, 4, 5});
+    rx.entropy_reserved = reserved;
+    const std::uint32_t crc = wire::uet_crc({.source = rx.source.bytes(),
+                                             .destination = rx.destination.bytes(),
+                                             .is_udp = false,
+                                             .entropy = rx.entropy,
+                                             .entropy_reserved = reserved},
+                                            rx.packet.bytes());
+    base::store_be(rx.packet.append(kCrcBytes), crc);
+    EXPECT_EQ(native.open(rx), std::nullopt) << reserved;
+  }
 }
 
 // [decision 168]

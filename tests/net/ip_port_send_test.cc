@@ -48,6 +48,16 @@ TEST_F(IpPortTest, send__native_ip_carries_the_entropy_header) {
   const Bytes& frame = a_.device->sent.back();
   EXPECT_EQ(frame[14 + 9], 253);
   EXPECT_EQ(frame.size(), 14u + 20 + 4 + 6);
+  EXPECT_EQ(frame[14 + 20 + 2] << 8 | frame[14 + 20 + 3], 0);
+  // Other senders need not leave them 0, and CRC and ICV cover them as they came.
+  Bytes other = frame;
+  other[14 + 20 + 2] = 0x80;
+  other[14 + 20 + 3] = 1;
+  b_.device->inject(std::move(other));
+  settle();
+  ASSERT_EQ(got_b_.size(), 2u);
+  EXPECT_EQ(got_b_[0].entropy_reserved, 0);
+  EXPECT_EQ(got_b_[1].entropy_reserved, 0x8001);
 }
 
 // A process on B's host that shares the address: the neighbor is the host. [decision 168]

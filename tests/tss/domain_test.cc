@@ -567,5 +567,16 @@ TEST(DomainConfig, contradictions_are_named) {
   EXPECT_NE(why([](auto& c) { c.clear_bytes = 13; }), "");
 }
 
+// [WIRE 1.1] They are authenticated as they came; a sender of ours leaves them 0.
+TEST(TssAdditionalData, covers_the_reserved_bits_of_the_entropy_header) {
+  const auto a = net::FabricAddress::from_v4(0x0a000001),
+             b = net::FabricAddress::from_v4(0x0a000002);
+  const Bytes packet(20, 0x08);
+  const AdditionalData data({.is_udp = false}, false, {a, b, 0xbeef, 0x8001}, packet, 12);
+  ASSERT_EQ(data.bytes().size(), 4u + 4 + 4 + 12);
+  const auto entropy = data.bytes().subspan(8, 4);
+  EXPECT_EQ(Bytes(entropy.begin(), entropy.end()), (Bytes{0xbe, 0xef, 0x80, 0x01}));
+}
+
 }  // namespace
 }  // namespace uet::tss::test
