@@ -38,6 +38,8 @@ bool has_field_somewhere(std::string_view field);
 /// does not: RUD or ROD, with or without congestion state. "any_message" is each header that a message may begin with: standard,
 /// medium or small.
 bool is_header_family(std::string_view name);
+/// True when a header of the family has this field.
+bool family_has_field(std::string_view family, std::string_view field);
 /// Which header of the family `bytes` begin with, behind one whose next_hdr is this (or that has none); null when none.
 const Header* find_in_family(std::string_view family, std::optional<std::uint64_t> next_hdr,
                              std::span<const std::uint8_t> bytes);

@@ -75,6 +75,7 @@ class Run {
   void packet_out_somewhere(Words words);
   void never(Words words);
   void nothing();
+  bool is_sound(Words words);
   void found(const Variables& tried);
   void keep_quiet(Words words);
   void wait(Words words);
@@ -191,8 +192,8 @@ std::optional<SeenPacket> Run::next(Instant until) {
 }
 
 void Run::packet_out(Words words) {
-  if (words.empty()) return fail("which packet?");
-  if (words[0] == "nothing") return nothing();
+  if (!words.empty() && words[0] == "nothing") return nothing();
+  if (!is_sound(words)) return;
   const auto packet = next(testbed_.now() + patience());
   repeated_.bytes.clear();
   if (!packet) {
@@ -205,13 +206,19 @@ void Run::packet_out(Words words) {
   found(tried);
 }
 
+/// Of an expected packet: a misspelt one would be awaited in vain, and `never` would be right about it.
+bool Run::is_sound(Words words) {
+  fail(check_expected(words, variables_));
+  return !has_failed();
+}
+
 void Run::found(const Variables& tried) {
   variables_ = tried;
   before_ = std::exchange(last_, testbed_.now());
 }
 
 void Run::packet_out_somewhere(Words words) {
-  if (words.empty()) return fail("which packet?");
+  if (!is_sound(words)) return;
   const Instant until = testbed_.now() + patience();
   std::optional<std::pair<SeenPacket, Match>> closest;
   std::vector<std::string> got;
@@ -256,6 +263,7 @@ void Run::nothing() {
 
 /// Other packets may come, this one must not.
 void Run::never(Words words) {
+  if (!is_sound(words)) return;
   const Instant until = testbed_.now() + quiet();
   while (const auto packet = testbed_.next(until)) {
     Variables tried = variables_;

@@ -195,6 +195,69 @@ class Matcher {
   Match match_;
 };
 
+/// Reads the description of an expected packet without one: names and values that no packet can have are errors whatever
+/// comes, and when nothing does.
+class Checker {
+ public:
+  explicit Checker(const Variables& variables) : variables_(variables) {}
+
+  std::string run(Words words) {
+    if (words.empty()) return "which packet?";
+    for (std::size_t i = 0; i < words.size() && error_.empty(); ++i) {
+      const std::string& word = words[i];
+      if (word == "/") continue;
+      if (word == "payload")
+        static_cast<void>(PayloadText::read(words, i, variables_, error_));
+      else if (word.find('=') == std::string::npos)
+        check_header(word);
+      else
+        check_field(word);
+    }
+    return error_;
+  }
+
+ private:
+  void check_header(const std::string& name) {
+    header_ = name;
+    if (!is_header_family(name) && find_header(name) == nullptr) error_ = no_such_header(name);
+  }
+
+  void check_field(const std::string& word) {
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const std::string field = name == "sacked" ? "cack_psn" : name;
+    std::string_view text = std::string_view(word).substr(equals + 1);
+    if (header_.empty() && name != "entropy" && name != "dscp" && name != "to") {
+      error_ = "a header must come before its fields";
+    } else if (!header_.empty() && !has_field(field)) {
+      error_ = has_field_somewhere(field) ? fmt::format("{} has no '{}'", header_, name)
+                                          : fmt::format("no header has '{}'", name);
+    } else if (text.starts_with("?")) {
+      variables_.set(std::string(text.substr(1)), 0);
+    } else {
+      check_values(text);
+    }
+  }
+
+  bool has_field(const std::string& field) const {
+    return is_header_family(header_) ? family_has_field(header_, field)
+                                     : find_header(header_)->has_field(field);
+  }
+
+  void check_values(std::string_view text) {
+    if (text.starts_with("!")) text.remove_prefix(1);
+    while (variables_.read(text.substr(0, text.find('|')), error_)) {
+      const std::size_t bar = text.find('|');
+      if (bar == std::string_view::npos) return;
+      text.remove_prefix(bar + 1);
+    }
+  }
+
+  Variables variables_;  ///< with those that the description itself remembers
+  std::string header_;
+  std::string error_;
+};
+
 /// Puts a packet together, one word of the script after the other.
 class Builder {
  public:
@@ -258,6 +321,10 @@ class Builder {
 std::vector<std::uint8_t> build_packet(Words words, const Variables& variables,
                                        std::string& why_not) {
   return Builder(variables, why_not).run(words);
+}
+
+std::string check_expected(Words words, const Variables& variables) {
+  return Checker(variables).run(words);
 }
 
 Match match_packet(Words words, const SeenPacket& packet, Variables& variables) {

@@ -38,6 +38,10 @@ struct Match {
 std::vector<std::uint8_t> build_packet(Words words, const Variables& variables,
                                        std::string& why_not);
 
+/// What is wrong with `words` as an expected packet, whatever packet comes: a header, field, variable or value that does not
+/// exist. Empty: nothing is.
+std::string check_expected(Words words, const Variables& variables);
+
 /// Compares `packet` with what `words` describe. Fields that are not named may be anything; `?NAME` remembers what is
 /// found; in an any_message that has no such field, 0. `sacked=PSN` asks what the SACK bitmap says. Before the first header `to=`, `dscp=` and `entropy=` may stand.
 Match match_packet(Words words, const SeenPacket& packet, Variables& variables);

@@ -71,6 +71,14 @@ std::string_view semantic_header(std::uint64_t next_hdr, std::span<const std::ui
   }
 }
 
+bool is_in_family(std::string_view name, std::string_view family) {
+  if (family == "any_message")
+    return name == "standard_som1" || name == "medium" || name == "small";
+  if (family == "any_ack") return name.starts_with("ack");
+  const bool is_syn = name.ends_with("_syn");
+  return name.starts_with("request") && is_syn == (family == "any_request_syn");
+}
+
 std::span<const wire::EnumEntry> names_of(const Header& header, std::string_view field) {
   if (field == "type") return wire::enum_entries<PdsType>();
   if (field == "next_hdr") return wire::enum_entries<NextHdr>();
@@ -90,19 +98,17 @@ bool is_header_family(std::string_view name) {
   return std::find(kFamilies.begin(), kFamilies.end(), name) != kFamilies.end();
 }
 
+bool family_has_field(std::string_view family, std::string_view field) {
+  for (const std::string_view name : header_names())
+    if (is_in_family(name, family) && find_header(name)->has_field(field)) return true;
+  return false;
+}
+
 const Header* find_in_family(std::string_view family, std::optional<std::uint64_t> next_hdr,
                              std::span<const std::uint8_t> bytes) {
-  if (family == "any_message") {
-    const std::string_view begins = next_hdr ? semantic_header(*next_hdr, bytes) : "";
-    const bool fits = begins == "standard_som1" || begins == "medium" || begins == "small";
-    return fits ? find_header(begins) : nullptr;
-  }
-  const std::string_view name = delivery_header(bytes);
-  const bool is_syn = name.ends_with("_syn");
-  const bool fits = (family == "any_ack" && name.starts_with("ack")) ||
-                    (family == "any_request" && name.starts_with("request") && !is_syn) ||
-                    (family == "any_request_syn" && name.starts_with("request") && is_syn);
-  return fits ? find_header(name) : nullptr;
+  std::string_view name = delivery_header(bytes);
+  if (family == "any_message") name = next_hdr ? semantic_header(*next_hdr, bytes) : "";
+  return is_in_family(name, family) ? find_header(name) : nullptr;
 }
 
 std::vector<const Header*> tell_headers(std::span<const std::uint8_t> packet) {

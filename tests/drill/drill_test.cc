@@ -280,6 +280,38 @@ TEST(DrillRun, quiet__takes_a_time_or_a_gap_that_was_seen) {
   EXPECT_EQ(run_text("quiet 1s\nnever ack\n"), "that packet was sent");
 }
 
+TEST(DrillRun, misspelt_packet__is_an_error_whatever_comes) {
+  const std::pair<const char*, const char*> wrongs[] = {
+      {"nakk nack_code=INV_DPDCID", "there is no header 'nakk'"},
+      {"nack nack_kode=INV_DPDCID", "no header has 'nack_kode'"},
+      {"nack cack_psn=5", "nack has no 'cack_psn'"},
+      {"any_request nack_code=INV_DPDCID", "any_request has no 'nack_code'"},
+      {"nack sacked=5", "nack has no 'sacked'"},
+      {"nack nack_code=NOSUCHCODE", "'NOSUCHCODE' is no number"},
+      {"nack nack_code=INV_DPDCID|NOSUCHCODE", "'NOSUCHCODE' is no number"},
+      {"nack nack_psn=?a dpdcid=$nowhere", "$nowhere has no value yet"},
+      {"nack / payload some", "'some' is no number"},
+      {"psn=5 request", "a header must come before"},
+      {"", "which packet?"},
+  };
+  for (const auto& [packet, why] : wrongs) {
+    for (const char* const step : {"never", ">", ">>"}) {
+      const std::string line = fmt::format("{} {}\n", step, packet);
+      DeafTestbed silent;
+      EXPECT_THAT(run(line, silent), HasSubstr(why)) << line;
+      StubbornTestbed speaks;
+      speaks.send_at(0, "ack cack_psn=5");
+      std::istringstream in(line);
+      EXPECT_THAT(run_script(read_script(in, "name.drill"), speaks).why, HasSubstr(why)) << line;
+    }
+  }
+  DeafTestbed silent;
+  EXPECT_EQ(
+      run("never any_ack sack_bitmap=!0 cack_psn=?a sacked=$a+1 / any_message som=1\n", silent),
+      "");
+  EXPECT_EQ(run("never to=2 dscp=?d entropy=5|6 any_request psn=-1\n", silent), "");
+}
+
 TEST(DrillMatch, sacked__reckons_from_base_and_cack) {
   const std::string ack = "ack_cc_nscc cack_psn=0xfffffffe sack_psn_offset=1 sack_bitmap=5";
   EXPECT_TRUE(match("any_ack sacked=0xffffffff sacked=!0 sacked=1 sacked=!2", ack).is_exact());
