@@ -19,6 +19,15 @@ struct OutcomesTest : TxPartsTest {
       op.fail(code);
     outcomes.advance(now, op);
   }
+  /// All bytes of a READ are here.
+  void take_all_data(TxOp& op) {
+    const std::vector<std::uint8_t> bytes(op.length);
+    ResponseView data;
+    data.has_data = true;
+    data.opcode = ResponseOpcode::kResponseWData;
+    data.data = bytes;
+    (void)responses.take_data(op, data);
+  }
   /// The code with which the only operation of the test ended.
   ReturnCode end() const {
     EXPECT_EQ(sink.all.size(), 1u);
@@ -133,15 +142,27 @@ TEST_F(SilentPeerTest, on_error__what_waits_behind_a_rendezvous_to_a_silent_peer
 
 TEST_F(OutcomesTest, on_error__a_read_with_all_its_data_is_complete) {
   TxOp& op = read(64);
-  std::array<std::uint8_t, 64> bytes{};
-  ResponseView data;
-  data.has_data = true;
-  data.opcode = ResponseOpcode::kResponseWData;
-  data.data = bytes;
-  (void)responses.take_data(op, data);
+  take_all_data(op);
   outcomes.on_error(now, op, pds::PdsError::kPeerLost);
   EXPECT_EQ(end(), ReturnCode::kOk);
   EXPECT_EQ(carrier.taken.size(), 1u);
+}
+
+// The READ of two packets, of which one was answered with an error.
+TEST_F(OutcomesTest, on_error__a_refused_read_with_all_its_data_is_refused) {
+  TxOp& op = read(64);
+  take_all_data(op);
+  op.fail(ReturnCode::kPermViolation);
+  outcomes.on_error(now, op, pds::PdsError::kPeerSilent);
+  EXPECT_EQ(end(), ReturnCode::kPermViolation);
+}
+
+TEST_F(OutcomesTest, on_error__a_cancelled_read_with_all_its_data_is_cancelled) {
+  TxOp& op = read(64);
+  take_all_data(op);
+  op.cancelled = true;
+  outcomes.on_error(now, op, pds::PdsError::kPeerLost);
+  EXPECT_EQ(end(), ReturnCode::kCancelled);
 }
 
 TEST_F(OutcomesTest, on_error__a_write_without_notice_may_be_repeated) {
