@@ -86,6 +86,12 @@ void Swarm::on_remote_write(const ses::Completion& c) {
     return fail(fmt::format("notification of unknown write {}", c.data));
   if (++s->deliveries > 1 && !plan_.crashes(s->op->to))
     fail(fmt::format("op {}: write notified twice", s->op->id));
+  if (c.code != ses::ReturnCode::kOk) return;
+  if (c.length != s->op->bytes)
+    fail(fmt::format("op {}: notified of {} of {} bytes", s->op->id, c.length, s->op->bytes));
+  // Once its initiator knows, the bytes are overwritten.
+  if (!s->succeeded && !has_written_pattern(*s))
+    fail(fmt::format("op {}: write notified before all its bytes are there", s->op->id));
 }
 
 void Swarm::on_received(OpState& receive, const ses::Completion& c) {
@@ -255,6 +261,9 @@ void Swarm::check_memory() {
     }
     if (s.op->kind == SwarmOp::kRudiWrite && s.succeeded && !has_written_pattern(s))
       fail(fmt::format("op {}: the bytes of a complete RUDI write have changed", s.op->id));
+    if (s.op->kind == SwarmOp::kWrite && s.op->wants_data && s.succeeded && !any_crash_ &&
+        s.deliveries == 0)
+      fail(fmt::format("op {}: write is complete and was not notified", s.op->id));
     // A late copy of a first packet may open a PDC with the new life of a host that crashed, unless security judges openings.
     const bool was_poisoned = s.op->kind == SwarmOp::kWrite && s.succeeded &&
                               (!plan_.crashes(s.op->to) || plan_.secure.is_on);
