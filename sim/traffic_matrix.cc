@@ -150,6 +150,14 @@ std::string check_whole(const TrafficMatrix& matrix, std::optional<std::size_t> 
       }
     }
   }
+  for (const Trigger& t : matrix.triggers) {
+    std::uint32_t most = 0;
+    for (const Flow& f : matrix.flows)
+      most += (f.fires_when_sent == t.id ? 1 : 0) + (f.fires_when_received == t.id ? 1 : 0);
+    if (t.kind == Trigger::Kind::kBarrier && t.count > most)
+      return fmt::format("trigger {}: its barrier counts to {}, and flows fire it {} times", t.id,
+                         t.count, most);
+  }
   return {};
 }
 

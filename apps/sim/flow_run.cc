@@ -24,6 +24,9 @@ namespace {
 /// Most packets that a run may hold at once, in all endpoints and queues together.
 constexpr std::size_t kMaxPackets = 700'000;
 
+/// Samples that a run keeps: of queues about twice as many as a chart has points, of the windows of all hosts 32 MB.
+constexpr std::size_t kQueueSamplesMax = 4000, kWindowSamplesMax = 1'000'000;
+
 /// One run: fabric, hosts, flows under way.
 class Run {
  public:
@@ -37,6 +40,7 @@ class Run {
   void add_hosts();
   void connect_peers();
   void schedule_flows();
+  void schedule_start(SimTime at, std::size_t flow);
   void start(std::size_t flow);
   void post_waiting(HostId host);
   void on_completion(Host& host, const ses::Completion& completion);
@@ -46,7 +50,10 @@ class Run {
   void note_paths(FlowResult& flow);
   void flap(const LinkChange& change, std::vector<Link*> links, bool changed);
   void sample();
+  void thin_samples();
   bool is_finished() const { return finished_ == result_.flows.size(); }
+  /// No flow is under way and none will start: those that are left wait for triggers that nothing fires.
+  bool is_over() const { return starts_waiting_ == 0 && finished_ == started_; }
   void summarise();
   TopSpeeds top_speeds() const;
   fep::FepConfig fep_config() const;
@@ -69,7 +76,8 @@ class Run {
   // time.
   std::vector<std::uint8_t> source_bytes_, sink_bytes_;
   RunResult result_;
-  std::size_t finished_ = 0;
+  std::size_t finished_ = 0, started_ = 0, starts_waiting_ = 0;
+  SimSpan sample_period_;
   std::size_t maximum_peers_ = 1;
 };
 
@@ -92,7 +100,8 @@ Run::Run(const RunConfig& config, const TrafficMatrix& matrix)
       peers_(matrix.nodes),
       waiting_(matrix.nodes),
       source_bytes_(largest_flow(matrix)),
-      sink_bytes_(largest_flow(matrix)) {
+      sink_bytes_(largest_flow(matrix)),
+      sample_period_(config.sample_period) {
   if (config.trace != nullptr) trace_log_ = std::make_unique<TraceLog>(*config.trace);
   for (const Flow& flow : matrix.flows) result_.flows.push_back(FlowResult{.flow = flow});
   connect_peers();
@@ -195,14 +204,23 @@ void Run::add_hosts() {
 void Run::schedule_flows() {
   for (std::size_t i = 0; i < matrix_.flows.size(); ++i) {
     if (matrix_.flows[i].started_by) continue;
-    simulation_.events.call_at(matrix_.flows[i].start, [this, i] { start(i); });
+    schedule_start(matrix_.flows[i].start, i);
   }
+}
+
+void Run::schedule_start(SimTime at, std::size_t flow) {
+  ++starts_waiting_;
+  simulation_.events.call_at(at, [this, flow] {
+    --starts_waiting_;
+    start(flow);
+  });
 }
 
 void Run::start(std::size_t flow) {
   FlowResult& r = result_.flows[flow];
   if (!r.started.is_never()) return;  // a multishot trigger fires for each flow only once
   r.started = simulation_.now();
+  ++started_;
   waiting_[r.flow.source].push_back(flow);
   post_waiting(r.flow.source);
 }
@@ -265,7 +283,7 @@ void Run::fire(std::uint32_t id) {
   if (++fired_[id] != trigger->count && trigger->kind != Trigger::Kind::kMultiShot) return;
   for (std::size_t i = 0; i < matrix_.flows.size(); ++i) {
     if (matrix_.flows[i].started_by == id) {
-      simulation_.events.call_at(simulation_.now(), [this, i] { start(i); });
+      schedule_start(simulation_.now(), i);
     }
   }
 }
@@ -324,7 +342,7 @@ void Run::note_paths(FlowResult& flow) {
 }
 
 void Run::flap(const LinkChange& change, std::vector<Link*> links, bool changed) {
-  if (simulation_.now() >= change.until || is_finished()) {
+  if (simulation_.now() >= change.until || is_over()) {
     set_active(change, links, false);
     return;
   }
@@ -348,14 +366,37 @@ void Run::sample() {
     result_.window_samples.push_back(
         WindowSample{simulation_.now(), h, windows_[h]->window(), windows_[h]->inflight()});
   }
-  if (!is_finished()) {
-    simulation_.events.call_at(simulation_.now() + config_.sample_period, [this] { sample(); });
+  if (result_.queue_samples.size() >= kQueueSamplesMax ||
+      result_.window_samples.size() >= kWindowSamplesMax)
+    thin_samples();
+  if (!is_over())
+    simulation_.events.call_at(simulation_.now() + sample_period_, [this] { sample(); });
+}
+
+/// Leaves every second moment, with the longer one of two queues, and samples half as often from here on: a flow to a dead host
+/// goes on for a minute.
+void Run::thin_samples() {
+  auto& queues = result_.queue_samples;
+  std::vector<SimTime> kept;
+  for (std::size_t i = 0; 2 * i < queues.size(); ++i) {
+    QueueSample q = queues[2 * i];
+    if (2 * i + 1 < queues.size()) {
+      q.longest_bytes = std::max(q.longest_bytes, queues[2 * i + 1].longest_bytes);
+      q.total_bytes = std::max(q.total_bytes, queues[2 * i + 1].total_bytes);
+    }
+    kept.push_back(q.at);
+    queues[i] = q;
   }
+  queues.resize(kept.size());
+  std::erase_if(result_.window_samples, [&kept](const WindowSample& w) {
+    return !std::binary_search(kept.begin(), kept.end(), w.at);
+  });
+  sample_period_ = sample_period_ * 2;
 }
 
 RunResult Run::execute() {
   schedule_flows();  // behind the changes of the same instant
-  if (config_.sample_period.ps() > 0) simulation_.events.call_at(SimTime{}, [this] { sample(); });
+  if (sample_period_.ps() > 0) simulation_.events.call_at(SimTime{}, [this] { sample(); });
   while (!is_finished() && simulation_.events.next_at() <= config_.end &&
          simulation_.events.run_next()) {
   }

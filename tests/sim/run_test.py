@@ -225,6 +225,16 @@ def check_page(folder):
               "2->3 id 3 trigger 2 size 9 recv_done_trigger 1\ntrigger id 1 oneshot\ntrigger id 2 oneshot\n")
     _, runs, _, error = plot(folder, "--matrix", matrix(folder, "circle.cm", circle))
     check("flows that wait for each other have steps too", runs and flows_of_steps(runs[0]["steps"]) == [(0, 1), (1, 1), (2, 1)], error)
+    waiting = ("Nodes 8\nConnections 3\nTriggers 2\n0->1 id 1 start 0 size 9000\n1->2 id 2 trigger 1 size 9 recv_done_trigger 2\n"
+               "2->3 id 3 trigger 2 size 9 recv_done_trigger 1\ntrigger id 1 oneshot\ntrigger id 2 oneshot\n")
+    path = matrix(folder, "waiting.cm", waiting)
+    code, runs, _, error = plot(folder, "--matrix", path)
+    check("a page ends though flows wait for each other", code == 1 and runs and runs[0]["figures"][0][1] == "1 of 3", f"{code} {error}")
+    code, r, error = run("--matrix", path, "--degrade", "spine0=0.5~10")
+    check("and so do links that flap", code == 1 and r["completed"] == 1, f"{code} {error}")
+    code, runs, html, error = plot(folder, "--pattern", "permutation", "--hosts", "8", "--fail", "host0@10")
+    check("a flow that a dead host keeps for a minute makes no page of minutes", code == 1 and runs and 1000 < len(runs[0]["queues"]) <= 4000
+          and runs[0]["ended"] > 1e6, f"{code} {error}")
     for text, why in (("--lb magic", "none of"), ("--out x", "not expected"), ("--pattern none", "no pattern"), ("--fail spine77", "names no link")):
         code, _, html, error = plot(folder, *ring, "--versus", text)
         check(f"--versus '{text}' is a usage error", code == 2 and not html and why in error, error)

@@ -33,14 +33,14 @@ TEST(TrafficMatrixTest, triggers_connect_flows) {
       "# two after one\nNodes 4\nConnections 2\nTriggers 2\n\n"
       "0->1 id 1 start 0 size 10 send_done_trigger 1 recv_done_trigger 2\n"
       "1->2 id 2 trigger 1 size 10 prio 3\n"
-      "trigger id 1 oneshot\ntrigger id 2 barrier count 3\n");
+      "trigger id 1 oneshot\ntrigger id 2 barrier count 1\n");
   ASSERT_TRUE(m.has_value()) << m.error();
   EXPECT_EQ(m->flows[0].fires_when_sent, 1u);
   EXPECT_EQ(m->flows[0].fires_when_received, 2u);
   EXPECT_EQ(m->flows[1].started_by, 1u);
   ASSERT_EQ(m->triggers.size(), 2u);
   EXPECT_EQ(m->triggers[1].kind, Trigger::Kind::kBarrier);
-  EXPECT_EQ(m->triggers[1].count, 3u);
+  EXPECT_EQ(m->triggers[1].count, 1u);
 }
 
 struct BadMatrix {
@@ -75,6 +75,9 @@ INSTANTIATE_TEST_SUITE_P(
                     BadMatrix{"Nodes 4\n0->1 id 1 size 5\n1->0 id 1 size 5\n", "twice"},
                     BadMatrix{"Nodes 4\ntrigger id 1 sometimes\n", "'sometimes' is not a kind"},
                     BadMatrix{"Nodes 4\ntrigger id 1 barrier count 0\n", "at least 1"},
+                    BadMatrix{"Nodes 4\n0->1 id 1 start 0 size 9 send_done_trigger 1\n"
+                              "1->2 id 2 trigger 1 size 9\ntrigger id 1 barrier count 2\n",
+                              "trigger 1: its barrier counts to 2, and flows fire it 1 times"},
                     BadMatrix{"Nodes 4\nFailures 1\n", "--fail"},
                     BadMatrix{"Nodes 4\nfailure switch 1\n", "--fail"}));
 
