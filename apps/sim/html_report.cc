@@ -50,11 +50,12 @@ Json figures(const PlayedRun& run) {
                                  r.job.us() / r.job_bound.us()));
   }
   if (r.completed > 0) {
-    row("a flow", fmt::format("min {:.1f}, median {:.1f}, p99 {:.1f}, max {:.1f} us",
-                              r.fct_min.us(), r.fct_median.us(), r.fct_p99.us(), r.fct_max.us()));
-    if (!has_order(r))
+    row(is_whole(r) ? "a flow" : "a flow that completed",
+        fmt::format("min {:.1f}, median {:.1f}, p99 {:.1f}, max {:.1f} us", r.fct_min.us(),
+                    r.fct_median.us(), r.fct_p99.us(), r.fct_max.us()));
+    if (is_whole(r) && !has_order(r))
       row("slowest flow", fmt::format("{:.3f} times its bound", r.fct_max.us() / r.bound.us()));
-    row("Jain index", fmt::format("{:.4f}", r.jain));
+    if (is_whole(r)) row("Jain index", fmt::format("{:.4f}", r.jain));
   }
   row("data packets", fmt::format("{}, {} retransmissions", r.packets, r.retransmissions));
   row("in the fabric", fmt::format("{} trims, {} drops, {} marks", r.trims, r.drops, r.marks));

@@ -36,12 +36,15 @@ std::uint64_t max_rss_kib() {
 }
 
 Json fct_json(const RunResult& r) {
+  const auto value = [](bool is_known, SimSpan s) {
+    return is_known ? Json(us(s)) : Json(nullptr);
+  };
   const bool any = r.completed > 0;
-  const auto value = [any](SimSpan s) { return any ? Json(us(s)) : Json(nullptr); };
-  return {{"min", value(r.fct_min)},
-          {"median", value(r.fct_median)},
-          {"p99", value(r.fct_p99)},
-          {"max", value(r.fct_max)}};
+  const bool all = any && is_whole(r);
+  return {{"min", value(any, r.fct_min)},
+          {"median", value(any, r.fct_median)},
+          {"p99", value(all, r.fct_p99)},
+          {"max", value(all, r.fct_max)}};
 }
 
 Json path_totals(const RunResult& r) {
@@ -93,13 +96,17 @@ std::string state_of(const FlowResult& f) {
 
 }  // namespace
 
+bool is_whole(const RunResult& r) {
+  return r.completed == r.flows.size();
+}
+
 bool has_order(const RunResult& r) {
   return std::any_of(r.flows.begin(), r.flows.end(),
                      [](const FlowResult& f) { return f.flow.started_by.has_value(); });
 }
 
 std::string json_text(Json run, const RunConfig& config, const RunResult& r, double wall_s) {
-  const bool any = r.completed > 0;
+  const bool has_shares = r.completed > 0 && is_whole(r);
   Json j;
   j["run"] = std::move(run);
   j["flows"] = r.flows.size();
@@ -108,7 +115,7 @@ std::string json_text(Json run, const RunConfig& config, const RunResult& r, dou
   j["fct_us"] = fct_json(r);
   j["job_us"] = r.job.ps() > 0 ? Json(us(r.job)) : Json(nullptr);
   j["job_bound_us"] = us(r.job_bound);
-  j["jain"] = any ? Json(rounded(r.jain, 1e-6)) : Json(nullptr);
+  j["jain"] = has_shares ? Json(rounded(r.jain, 1e-6)) : Json(nullptr);
   j["packets"] = r.packets;
   j["retransmissions"] = r.retransmissions;
   j["timeouts"] = r.timeouts;
@@ -137,13 +144,14 @@ void print_text(const RunName& name, const RunConfig& config, const RunResult& r
   fmt::print("seed              {}\n", config.seed);
   fmt::print("flows             {} of {} completed\n", r.completed, r.flows.size());
   if (r.completed > 0) {
-    fmt::print("completion time   min {:.3f}  median {:.3f}  p99 {:.3f}  max {:.3f} us\n",
-               r.fct_min.us(), r.fct_median.us(), r.fct_p99.us(), r.fct_max.us());
-    if (!has_order(r)) {
+    fmt::print("completion time   min {:.3f}  median {:.3f}  p99 {:.3f}  max {:.3f} us{}\n",
+               r.fct_min.us(), r.fct_median.us(), r.fct_p99.us(), r.fct_max.us(),
+               is_whole(r) ? "" : ", of those that completed");
+    if (is_whole(r) && !has_order(r)) {
       fmt::print("slowest flow      {:.3f} times its bound of {:.3f} us\n",
                  r.fct_max.us() / r.bound.us(), r.bound.us());
     }
-    fmt::print("Jain index        {:.4f}\n", r.jain);
+    if (is_whole(r)) fmt::print("Jain index        {:.4f}\n", r.jain);
   }
   if (r.job.ps() > 0) {
     fmt::print("whole job         {:.3f} us, {:.3f} times its bound of {:.3f} us\n", r.job.us(),
@@ -174,15 +182,16 @@ bool write_per_flow(const std::string& path, const RunConfig& config, const RunR
   for (const FlowResult& f : r.flows) {
     const bool started = !f.started.is_never();
     const bool ended = !f.ended.is_never();
+    const bool done = f.is_complete();
     const PathSummary& p = f.path_summary;
     const bool has_rtt = p.rtt_max > base::Duration{};
     out << fmt::format(
         "{},{},{},{},{},{},{},{:.6f},{},{},{},{},{},{},{},{},{},{}\n", f.flow.id, f.flow.source,
         f.flow.destination, f.flow.bytes, started ? fmt::format("{:.6f}", f.started.us()) : "",
         ended ? fmt::format("{:.6f}", f.ended.us()) : "",
-        ended ? fmt::format("{:.6f}", f.fct().us()) : "",
+        done ? fmt::format("{:.6f}", f.fct().us()) : "",
         solo_bound(config.fabric, f.flow.source, f.flow.destination, f.flow.bytes).us(),
-        ended ? fmt::format("{:.4f}", static_cast<double>(f.flow.bytes) * 8e-3 / f.fct().us()) : "",
+        done ? fmt::format("{:.4f}", static_cast<double>(f.flow.bytes) * 8e-3 / f.fct().us()) : "",
         state_of(f), p.used, p.evicted, p.returning, p.marks, p.trims, p.losses,
         has_rtt ? fmt::format("{:.3f}", us(p.rtt_min)) : "",
         has_rtt ? fmt::format("{:.3f}", us(p.rtt_max)) : "");

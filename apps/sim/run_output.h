@@ -15,9 +15,11 @@ std::string json_text(nlohmann::ordered_json run, const RunConfig& config, const
                       double wall_s);
 void print_text(const RunName& name, const RunConfig& config, const RunResult& result,
                 double wall_s);
+/// Whether every flow completed. Where not, those that did say nothing of the slowest.
+bool is_whole(const RunResult& result);
 /// Whether some flows wait for others, as in a collective: the load of the links then bounds no flow.
 bool has_order(const RunResult& result);
-/// One line a flow, in the order of the matrix; times of flows that did not end are empty. False
+/// One line a flow, in the order of the matrix; times and rates of flows that did not complete are empty. False
 /// when the file cannot be written: errno says why.
 bool write_per_flow(const std::string& path, const RunConfig& config, const RunResult& result);
 /// One line a path of each flow; else the same.

@@ -100,6 +100,19 @@ with tempfile.TemporaryDirectory() as folder:
     check("an unknown link is a usage error", code == 2 and "names no link" in error, error)
     code, r, _ = run("--matrix", path, "--end-us", "100")
     check("flows that do not end in time are counted", code == 1 and r["completed"] == 0 and r["fct_us"]["max"] is None)
+    some = ("--pattern", "incast", "--hosts", "8", "--bytes", "200000", "--end-us", "100")
+    rows = Path(folder) / "some.csv"
+    code, r, _ = run(*some, "--per-flow", str(rows))
+    fct = r["fct_us"]
+    check("what some flows took tells nothing of the slowest, nor of shares", code == 1 and 0 < r["completed"] < r["flows"] and fct["median"]
+          and [fct["p99"], fct["max"], r["jain"]] == [None] * 3, str(r))
+    text = subprocess.run([SIM, "run", *some], capture_output=True, text=True, timeout=120).stdout
+    check("nor does the text", "of those that completed" in text and "slowest flow" not in text and "Jain" not in text, text)
+    dead = ("--pattern", "permutation", "--hosts", "8", "--fail", "host0@10")
+    code, r, _ = run(*dead, "--per-flow", str(rows))
+    lines = [dict(zip(*pair)) for pair in [(rows.read_text().split("\n")[0].split(","), line.split(",")) for line in rows.read_text().split("\n")[1:-1]]]
+    check("a flow that failed has no time and no rate", {bool(f["fct_us"]) for f in lines if f["state"] == "done"} == {True}
+          and {(f["fct_us"], f["rate_gbps"]) for f in lines if f["state"].startswith("failed")} == {("", "")}, str(lines))
 
     # Faults that overlap.
     one = matrix(folder, "one.cm", "Nodes 16\nConnections 1\n0->13 id 1 start 0 size 2000000\n")
