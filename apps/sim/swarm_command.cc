@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -231,14 +230,6 @@ void report_shrunk(std::uint64_t seed, const SwarmMask& mask) {
   const SwarmPlan small = plan_world(seed, smaller);
   fmt::print("shrunk:\n");
   report(seed, smaller, small, failure_of(seed, smaller));
-}
-
-/// Ends the process with SIGPROF after so many seconds of its own processor time: a machine that is busy with something else
-/// hangs no world. 0: no limit.
-void limit_world(int seconds) {
-  itimerval limit{};
-  limit.it_value.tv_sec = seconds;
-  (void)setitimer(ITIMER_PROF, &limit, nullptr);
 }
 
 /// One world, from its seed to its report.

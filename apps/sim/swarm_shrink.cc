@@ -1,5 +1,6 @@
 #include "apps/sim/swarm_shrink.h"
 
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,9 @@
 namespace uet::sim {
 
 namespace {
+
+/// Of the processor, for a world that is made smaller: hundreds are tried, of which each may hang like the first.
+constexpr int kLongestTrySeconds = 10;
 
 /// A failure without times and numbers: smaller worlds fail in the same way and not with the same ones.
 std::string kind_of(const std::string& failure) {
@@ -81,6 +85,12 @@ void drop_episodes(Shrinking& world) {
 
 }  // namespace
 
+void limit_world(int seconds) {
+  itimerval limit{};
+  limit.it_value.tv_sec = seconds;
+  (void)setitimer(ITIMER_PROF, &limit, nullptr);
+}
+
 std::string failure_of(std::uint64_t seed, const SwarmMask& mask) {
   const SwarmPlan plan = plan_world(seed, mask);
   if (plan.ops.empty() && !plan.attack.is_hostile()) return {};
@@ -88,8 +98,9 @@ std::string failure_of(std::uint64_t seed, const SwarmMask& mask) {
   if (pipe(ends) != 0) return {};
   const pid_t pid = fork();
   if (pid == 0) {
-    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGPROF})
       std::signal(signal, SIG_DFL);
+    limit_world(kLongestTrySeconds);  // a child inherits no timer
     const std::string failure = run_world(plan).failure;
     _exit(write(ends[1], failure.data(), failure.size()) < 0 ? 1 : 0);
   }
