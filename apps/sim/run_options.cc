@@ -161,7 +161,7 @@ void add_simulation_options(CLI::App& command, RunOptions& o) {
   command
       .add_option("--end-us", o.end_us,
                   "stop at so many us of simulated time even if flows still run")
-      ->check(CLI::Range(0.0, 1e12));
+      ->check(CLI::Range(1e-6, 1e12));
 }
 
 }  // namespace uet::sim

@@ -255,7 +255,8 @@ void play(std::uint64_t seed, const SwarmOptions& o, const SwarmMask& mask, Tota
   if (o.shrink) report_shrunk(seed, mask);
 }
 
-bool is_wanted(std::uint64_t seed, const SwarmOptions& o) {
+bool is_wanted(std::uint64_t seed, const SwarmOptions& o, const SwarmMask& mask) {
+  if (!mask.ops.empty() && plan_world(seed, mask).ops.empty()) return false;
   if (o.only.empty()) return true;
   const SwarmPlan plan = plan_world(seed);
   if (o.only == "secure") return plan.secure.is_on;
@@ -275,7 +276,7 @@ void play_range(const SeedRange& seeds, std::uint64_t step, const SwarmOptions& 
                 const SwarmMask& mask, Share& share) {
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; seed += step) {
     share.seed = seed;
-    if (is_wanted(seed, o)) play(seed, o, mask, share.totals);
+    if (is_wanted(seed, o, mask)) play(seed, o, mask, share.totals);
     if (share.totals.failed > 0 && !o.keep_going) break;
     if (seeds.last - seed < step) break;
   }
@@ -390,8 +391,8 @@ int swarm(const SwarmOptions& o) {
     return kFailed;
   }
   if (totals.worlds == 0) {
-    fmt::print(stderr, "uet-sim: --only {}: no world of --seeds {} is one of these\n", o.only,
-               o.seeds);
+    fmt::print(stderr, "uet-sim: {}: no world of --seeds {} is one of these\n",
+               mask->ops.empty() ? "--only " + o.only : "--ops " + o.ops, o.seeds);
     return kFailed;
   }
   return totals.failed == 0 && totals.unplayed == 0 ? kDone : kFailed;
@@ -431,6 +432,7 @@ void add_swarm_command(CLI::App& app, int& exit_code) {
       ->add_option("--events", o->recorded_events,
                    "with --verbose: how many of its last events each host shows after a failure")
       ->capture_default_str()
+      ->check(CLI::Range(0, 100'000))
       ->needs(command->add_flag("--verbose", o->verbose, "describe every world"));
   command->callback([o, &exit_code] { exit_code = swarm(*o); });
 }

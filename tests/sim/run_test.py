@@ -128,7 +128,7 @@ with tempfile.TemporaryDirectory() as folder:
     _, r, _ = run("--matrix", late, "--fail", "host0@0-120~100")
     check("one that comes and goes ends at its end", abs(r["job_us"] - r["job_bound_us"]) < 1e-6, f"{r['job_us']} {r['job_bound_us']}")
     for options in (("--degrade", "host0=nan"), ("--degrade", "host0=0.5@nan"), ("--fail", "host0@0-inf"), ("--end-us", "1e14"),
-                    ("--end-us", "nan"), ("--link-gbps", "nan"), ("--repair-us", "nan")):
+                    ("--end-us", "nan"), ("--end-us", "0"), ("--link-gbps", "nan"), ("--repair-us", "nan")):
         code, _, error = run("--matrix", packet, *options)
         check(f"{' '.join(options)} is a usage error", code == 2 and error, error)
 
@@ -336,6 +336,9 @@ for jobs in ("1", "2"):
     check(f"no world at all is a failure ({jobs} jobs)", code == 1 and "no world" in error, f"{code} {error}")
 code, _, error = swarm("--seeds", "1", "--events", "9")
 check("--events without --verbose is a usage error", code == 2 and "--verbose" in error, error)
+for options, why in ((("--seeds", "3", "--ops", "9999"), "--ops 9999: no world"), (("--seeds", "1", "--verbose", "--events", "100000000000"), "--events")):
+    code, text, error = swarm(*options)
+    check(f"{' '.join(options)} is refused", code in (1, 2) and why in error, f"{code} {text} {error}")
 code, text, _ = swarm("--seeds", "1..6", "--only", "honest", "--expect-all")
 _, left_out, _ = swarm("--seeds", "1..6", "--only", "honest", "--without", "secure", "--expect-all")
 never = [re.search(r"never occurred:(.*)", said)[1].split() for said in (text, left_out)]
