@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <utility>
 
 #include "apps/drill/testbed.h"
@@ -17,6 +19,17 @@ using base::Instant;
 
 /// More packets than this that are not the expected one are not listed.
 constexpr std::size_t kGotMost = 20;
+
+/// Steps that want so many words behind their own, and no more.
+constexpr std::array<std::pair<std::string_view, std::size_t>, 9> kWords = {{{"skip", 0},
+                                                                             {"settle", 0},
+                                                                             {"end", 0},
+                                                                             {"wait", 1},
+                                                                             {"repeat", 1},
+                                                                             {"dscp", 1},
+                                                                             {"ecn", 1},
+                                                                             {"entropy", 1},
+                                                                             {"from", 1}}};
 
 class Run {
  public:
@@ -67,7 +80,15 @@ class Run {
     return 0;
   }
 
+  /// The only number of a step, which goes up to `most`.
+  std::uint64_t number_up_to(std::uint64_t most, Words words) {
+    const std::uint64_t value = number_at(words, 0);
+    if (value > most) fail(fmt::format("{} is more than {}", value, most));
+    return value;
+  }
+
   void take(const Step& step);
+  bool has_its_words(const std::string& what, Words words);
   std::vector<std::string> with_definitions(const std::vector<std::string>& words);
   void packet_in(Words words);
   void packet_in_every(Words words);
@@ -103,6 +124,7 @@ void Run::take(const Step& step) {
   const auto words = with_definitions(step.words);
   const std::string& what = words[0];
   const Words rest = Words(words).subspan(1);
+  if (!has_its_words(what, rest)) return;
   if (what == "<") {
     packet_in(rest);
   } else if (what == ">") {
@@ -126,12 +148,13 @@ void Run::take(const Step& step) {
     keep_quiet(rest);
   } else if (what == "dscp") {
     travel_.tos =
-        net::TosByte::of(static_cast<std::uint8_t>(number_at(rest, 0)), travel_.tos.ecn());
+        net::TosByte::of(static_cast<std::uint8_t>(number_up_to(63, rest)), travel_.tos.ecn());
   } else if (what == "ecn") {
     travel_.tos =
-        net::TosByte::of(travel_.tos.dscp(), static_cast<std::uint8_t>(number_at(rest, 0)));
+        net::TosByte::of(travel_.tos.dscp(), static_cast<std::uint8_t>(number_up_to(3, rest)));
   } else if (what == "entropy") {
-    travel_.entropy = static_cast<std::uint16_t>(number_at(rest, 0));
+    travel_.entropy =
+        static_cast<std::uint16_t>(number_up_to(std::numeric_limits<std::uint16_t>::max(), rest));
   } else if (what == "from") {
     travel_.from = number_at(rest, 0);
   } else if (what == "let") {
@@ -147,6 +170,14 @@ void Run::take(const Step& step) {
     const StepResult result = testbed_.step(words);
     fail(result.is_known ? result.why : fmt::format("'{}' begins no step", what));
   }
+}
+
+/// What a step does not read is not passed over: `settle 3s` is meant to wait.
+bool Run::has_its_words(const std::string& what, Words words) {
+  for (const auto& [step, wanted] : kWords)
+    if (step == what && words.size() != wanted)
+      fail(fmt::format("{} wants {}", what, wanted == 0 ? "no more words" : "one word"));
+  return !has_failed();
 }
 
 /// With the words of a definition in place of each `@NAME`.
@@ -192,7 +223,10 @@ std::optional<SeenPacket> Run::next(Instant until) {
 }
 
 void Run::packet_out(Words words) {
-  if (!words.empty() && words[0] == "nothing") return nothing();
+  if (!words.empty() && words[0] == "nothing") {
+    if (words.size() > 1) return fail("> nothing wants no more words: quiet TIME says how long");
+    return nothing();
+  }
   if (!is_sound(words)) return;
   const auto packet = next(testbed_.now() + patience());
   repeated_.bytes.clear();

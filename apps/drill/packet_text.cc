@@ -305,8 +305,17 @@ class Builder {
       why_not_ = fmt::format("there is no field '{}' here", name);
       return;
     }
-    fields_[name] =
-        variables_.read(std::string_view(word).substr(equals + 1), why_not_).value_or(0);
+    const std::string_view text = std::string_view(word).substr(equals + 1);
+    const std::uint64_t value = variables_.read(text, why_not_).value_or(0);
+    // What is reckoned wraps around as on the wire, and -1 is all ones.
+    const std::uint64_t magnitude = text.starts_with("-") ? 0 - value : value;
+    if (!text.starts_with("$") && !is_held(name, magnitude))
+      why_not_ = fmt::format("{} does not fit into the field", word);
+    fields_[name] = value;
+  }
+
+  bool is_held(const std::string& field, std::uint64_t value) const {
+    return header_->decode(header_->encode({{field, value}}))->at(field) == value;
   }
 
   const Variables& variables_;

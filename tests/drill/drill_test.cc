@@ -312,6 +312,40 @@ TEST(DrillRun, misspelt_packet__is_an_error_whatever_comes) {
   EXPECT_EQ(run("never to=2 dscp=?d entropy=5|6 any_request psn=-1\n", silent), "");
 }
 
+TEST(DrillRun, words_that_a_step_does_not_read__are_an_error) {
+  const std::pair<const char*, const char*> wrongs[] = {
+      {"skip 7 packets", "skip wants no more words"},
+      {"settle 3s", "settle wants no more words"},
+      {"wait 1ms please", "wait wants one word"},
+      {"dscp", "dscp wants one word"},
+      {"entropy 1 2", "entropy wants one word"},
+      {"repeat 2 3\nend", "repeat wants one word"},
+      {"> nothing 5s", "quiet TIME"},
+  };
+  for (const auto& [line, why] : wrongs) {
+    DeafTestbed testbed;
+    EXPECT_THAT(run(std::string(line) + "\n", testbed), HasSubstr(why)) << line;
+  }
+}
+
+TEST(DrillRun, values_that_do_not_fit__are_an_error) {
+  for (const char* const line :
+       {"dscp 64", "ecn 4", "entropy 65536", "< standard_som1 message_id=65536",
+        "< standard_som1 opcode=0x1ff", "< request psn=-4294967296",
+        "every 1ms nack nack_psn=0x100000000"}) {
+    DeafTestbed testbed;
+    EXPECT_THAT(run(std::string(line) + "\n", testbed),
+                testing::AnyOf(HasSubstr("is more than"), HasSubstr("does not fit into the field")))
+        << line;
+  }
+  DeafTestbed testbed;
+  EXPECT_EQ(run("dscp 63\necn 3\nentropy 65535\nlet n -1\n< request psn=-1\n< request psn=$n+2\n"
+                "< request psn=0xffffffff\n",
+                testbed),
+            "");
+  EXPECT_THAT(testbed.psns, ElementsAre(0xffffffff, 1, 0xffffffff));
+}
+
 TEST(DrillMatch, sacked__reckons_from_base_and_cack) {
   const std::string ack = "ack_cc_nscc cack_psn=0xfffffffe sack_psn_offset=1 sack_bitmap=5";
   EXPECT_TRUE(match("any_ack sacked=0xffffffff sacked=!0 sacked=1 sacked=!2", ack).is_exact());
