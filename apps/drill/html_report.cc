@@ -65,8 +65,9 @@ std::string items_of(const Script& script) {
 }
 
 std::string failure_of(const Outcome& o) {
-  std::string text = fmt::format("<p>Line {}: <code>{}</code><br>{}</p>\n", o.line, escaped(o.step),
-                                 escaped(o.why));
+  std::string text = "<p>";
+  if (o.line != 0) text += fmt::format("Line {}: <code>{}</code><br>", o.line, escaped(o.step));
+  text += escaped(o.why) + "</p>\n";
   if (!o.expected.empty())
     text += fmt::format("<p>Expected: <code>{}</code></p>\n", escaped(o.expected));
   if (!o.differences.empty()) {

@@ -59,7 +59,9 @@ std::string why_not_live(const Script& script) {
     for (const Step& s : *steps)
       for (const auto& [word, what] : kOwnSteps)
         if (s.words[0] == word) return fmt::format("line {}: '{}' {}", s.line, word, what);
-  return "made for virtual time: identifiers, PSNs and the moment of each answer are fixed";
+  return "has no line 'live' in its head, as scripts for endpoints at an address do: it is taken "
+         "for one of virtual time, in which "
+         "identifiers, PSNs and the moment of each answer are fixed";
 }
 
 /// `@to`: whom requests address. `@request / @body`: a request of one packet that the endpoint has no reason to refuse.

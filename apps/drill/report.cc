@@ -60,7 +60,8 @@ std::string to_text(const Result& r) {
   if (o.verdict == Verdict::kPass) return fmt::format("pass  {}\n", r.script.name);
   if (o.verdict == Verdict::kSkip) return fmt::format("skip  {}: {}\n", r.script.name, o.why);
   std::string text = fmt::format("FAIL  {}: {}\n", r.script.name, r.script.title);
-  text += fmt::format("      line {}: {}\n      {}\n", o.line, o.step, o.why);
+  if (o.line != 0) text += fmt::format("      line {}: {}\n", o.line, o.step);
+  text += fmt::format("      {}\n", o.why);
   if (!o.expected.empty()) text += fmt::format("      expected  {}\n", o.expected);
   for (const Difference& d : o.differences)
     text +=

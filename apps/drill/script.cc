@@ -1,5 +1,7 @@
 #include "apps/drill/script.h"
 
+#include <fmt/format.h>
+
 #include <cctype>
 #include <filesystem>
 #include <istream>
@@ -64,7 +66,7 @@ bool read_head(Script& script, const std::vector<std::string>& words, const std:
     script.needs.insert(script.needs.end(), words.begin() + 1, words.end());
   } else if (what == "patience") {
     const auto time = base::parse_duration(rest);
-    if (!time) script.wrong = "patience needs a time: 5s";
+    if (!time) script.wrong = fmt::format("in its head, '{}': patience needs a time, as 5s", text);
     script.patience = time.value_or(base::Duration{});
   } else {
     return false;

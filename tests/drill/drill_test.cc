@@ -69,6 +69,11 @@ TEST(DrillScript, name__tells_the_item_where_no_line_does) {
   EXPECT_THAT(read_script(other, "my-own.drill").items, IsEmpty());
 }
 
+TEST(DrillScript, wrong_line_of_the_head__is_named) {
+  std::istringstream in("live\npatience soon\nwait 1ms\n");
+  EXPECT_THAT(read_script(in, "name.drill").wrong, HasSubstr("'patience soon'"));
+}
+
 /// Nothing arrives in it; it remembers the PSNs that the script sends.
 class DeafTestbed final : public Testbed {
  public:

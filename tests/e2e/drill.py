@@ -269,6 +269,14 @@ def usage(bench):
         listed = subprocess.run([bench.drill, "--list", empty], capture_output=True, text=True, timeout=30)
         if listed.returncode != 2 or f"no scripts (*.drill) in {empty}" not in listed.stderr:
             return f"a folder without scripts: {listed}"
+    for head, text in (("title Mine", "no line 'live' in its head"), ("live\ncontact\npatience soon", "in its head, 'patience soon'")):
+        with temporary_folder() as folder:
+            script = os.path.join(folder, "mine.drill")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write(f"{head}\nwait 1ms\n")
+            done = subprocess.run([bench.drill, bench.peer, "--address", bench.own, "--reach", "100ms", script], capture_output=True, text=True, timeout=30)
+            if done.returncode != 1 or text not in done.stdout or "line 0" in done.stdout:
+                return f"{head}: {done.returncode}\n{done.stdout}{done.stderr}"
     listed = subprocess.run([bench.drill, "--list", "SES-012"], capture_output=True, text=True, timeout=30)
     return expect(listed.returncode == 0 and len(listed.stdout.splitlines()) == 2, listed)
 
