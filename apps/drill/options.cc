@@ -128,7 +128,7 @@ void derive_capabilities(const CLI::App& app, Peer& peer) {
 }
 
 /// Throws where --with contradicts another option.
-void check_wishes(const Options& o) {
+void check_wishes(const Options& o, bool has_key) {
   const struct {
     const char* capability;
     bool is_impossible;
@@ -138,7 +138,14 @@ void check_wishes(const Options& o) {
       {"crc", !o.peer.keys.empty(), "packets under --keys have none"},
       {"relative", !o.peer.relative, "--absolute was said"},
       {"initiator", o.peer.initiate.empty() && !o.peer.is_by_hand, "give --initiate or --by-hand"},
+      {"memory", !has_key, "give --key"},
       {"secured", o.peer.keys.empty(), "give --keys"},
+      {"two-keys", o.peer.keys.empty(), "give --keys"},
+      {"replay-window", o.peer.keys.empty(), "give --keys"},
+      {"tsc-floor", o.peer.keys.empty(), "give --keys"},
+      {"no-trim-hints", o.peer.keys.empty(), "give --keys"},
+      {"epoch", o.peer.keys.empty(), "give --keys"},
+      {"ssi-keys", o.peer.keys.empty(), "give --keys"},
   };
   for (const std::string& name : o.with)
     if (o.without.contains(name))
@@ -179,7 +186,7 @@ std::optional<int> parse_options(int argc, char** argv, Options& o) {
              "\nExit status: 0 every script that was played passed, 1 not so, 2 wrong usage.");
   try {
     app.parse(argc, argv);
-    check_wishes(o);
+    check_wishes(o, app.count("--key") > 0);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
