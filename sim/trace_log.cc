@@ -2,6 +2,9 @@
 
 #include <fmt/ostream.h>
 
+#include <algorithm>
+#include <string>
+
 namespace uet::sim {
 
 void TraceLog::watch(HostId host, base::Trace& trace) {
@@ -9,12 +12,27 @@ void TraceLog::watch(HostId host, base::Trace& trace) {
   trace.add_sink(*sinks_.back());
 }
 
+namespace {
+
+/// The keys of FI_UET_TRACE: "role: 0 initiator, 1 target" becomes "role", "1 after an error" "after_an_error".
+std::string key_of(std::string_view meaning) {
+  if (meaning.starts_with("1 ")) meaning.remove_prefix(2);
+  std::string key(meaning.substr(0, meaning.find(':')));
+  std::replace(key.begin(), key.end(), ' ', '_');
+  return key;
+}
+
+}  // namespace
+
 void TraceLog::Sink::on_event(const base::Event& event) {
   const base::EventDescription& d = base::describe(event.id);
-  fmt::print(out_, R"({{"t_ns":{},"host":{},"event":"{}")", event.at.ns(), host_, d.name);
+  fmt::print(out_, R"({{"t":{},"host":{},"event":"{}")", event.at.ns(), host_, d.name);
   if (event.pdc != 0) fmt::print(out_, R"(,"pdc":{},"psn":{})", event.pdc, event.psn.value());
-  if (!d.a.empty()) fmt::print(out_, R"(,"{}":{})", d.a, event.a);
-  if (!d.b.empty()) fmt::print(out_, R"(,"{}":{})", d.b, event.b);
+  if (event.id == base::EventId::kPacketDropped && event.a < base::kDropReasonCount)
+    fmt::print(out_, R"(,"reason":"{}")", base::name_of(static_cast<base::DropReason>(event.a)));
+  else if (!d.a.empty())
+    fmt::print(out_, R"(,"{}":{})", key_of(d.a), event.a);
+  if (!d.b.empty()) fmt::print(out_, R"(,"{}":{})", key_of(d.b), event.b);
   out_ << "}\n";
 }
 

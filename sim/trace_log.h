@@ -11,8 +11,8 @@
 
 namespace uet::sim {
 
-/// Writes every event as one JSON object a line: time in ns, host, event, PDC, PSN and the event's
-/// two values by name.
+/// Writes every event as one JSON object a line, as FI_UET_TRACE does, with the host behind the time: `t` in ns, host, event,
+/// PDC, PSN and the event's two values by name.
 class TraceLog {
  public:
   explicit TraceLog(std::ostream& out) : out_(out) {}

@@ -37,7 +37,7 @@ def events_of(trace, to):
     sent, arrived, first_sign = defaultdict(list), defaultdict(lambda: defaultdict(list)), {}
     for line in trace.open():
         e = json.loads(line)
-        name, host, at = e["event"], e["host"], e["t_ns"]
+        name, host, at = e["event"], e["host"], e["t"]
         if name in ("request-sent", "retransmitted"):
             sent[host].append((at, e["psn"]))
         elif name in ("request-delivered", "duplicate", "nack-sent"):

@@ -141,6 +141,12 @@ with tempfile.TemporaryDirectory() as folder:
     _, r, _ = run("--pattern", "permutation", "--hosts", "8", "--bytes", "100")
     check("nor by the whole job", r["bound_us"] <= r["fct_us"]["max"] and r["job_bound_us"] <= r["job_us"], str(r))
 
+    trace = Path(folder) / "run.trace"
+    run("--pattern", "permutation", "--hosts", "4", "--bytes", "40000", "--trace", str(trace))
+    lines = [json.loads(line) for line in trace.read_text().splitlines()]
+    check("events are told as FI_UET_TRACE does, with the host", lines and all(list(e)[:3] == ["t", "host", "event"] for e in lines)
+          and all(re.fullmatch("[a-z_]+", key) for e in lines for key in e), str(lines[:3]))
+
     # What cannot be written says why.
     few = ("--pattern", "permutation", "--hosts", "4", "--bytes", "4000")
     for options, why in ((("--per-flow", "/dev/full"), "No space left"), (("--per-flow", f"{folder}/no/flows"), "No such file"),

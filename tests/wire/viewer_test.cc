@@ -92,6 +92,30 @@ TEST(Story, one_file) {
   EXPECT_EQ(all["events"]["rows"][2][2], "retransmitted");
 }
 
+TEST(Story, hosts_of_a_simulation__are_files_of_their_own) {
+  Story story;
+  story.begin_file("run.trace", "event log");
+  const auto sent_by = [](std::size_t host, std::int64_t t) {
+    return fmt::format(R"({{"t":{},"host":{},"event":"request-sent","pdc":7,"psn":{}}})", t, host,
+                       host);
+  };
+  for (std::size_t i = 0; i < 2 * Story::kHostsMax; ++i) story.add_line(sent_by(i, 1'000'000'000));
+  story.add_line(sent_by(1, 3'000'000'000));
+  story.add_line(R"({"t_ns":5,"event":"request-sent","pdc":7,"psn":5})");
+  const Json all = story.to_json();
+  const Json& files = all["files"];
+  ASSERT_EQ(files.size(), Story::kHostsMax);
+  EXPECT_EQ(files[0]["name"], "run.trace, host 0");
+  EXPECT_EQ(files[0]["wrong"], 1) << "a line without a time";
+  EXPECT_EQ(files[0]["notes"].size(), 1U);
+  EXPECT_EQ(files[1]["name"], "run.trace, host 1");
+  EXPECT_EQ(files[1]["kind"], "event log");
+  EXPECT_EQ(files[1]["lines"], 2);
+  EXPECT_EQ(files[1]["streams"][0]["rows"], Json::parse("[[0.0,0,0],[2.0,0,0]]"));
+  EXPECT_EQ(all["events"]["total"], Story::kHostsMax + 1);
+  EXPECT_EQ(all["events"]["rows"][1][5], "") << "the host is in the name of the file";
+}
+
 TEST(Story, keeps_the_directions_of_a_pdc_apart) {
   Story story;
   story.begin_file("x", "event log");

@@ -1,5 +1,7 @@
 #include "apps/dump/viewer/story.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -40,6 +42,10 @@ Json thinned(const Thinner<T>& from, const auto& row) {
 }  // namespace
 
 void Story::begin_file(const std::string& name, std::string_view kind) {
+  name_ = name;
+  first_ = current_ = files_.size();
+  hosts_.clear();
+  has_more_hosts_ = false;
   files_.emplace_back();
   file().name = name;
   file().kind = kind;
@@ -50,16 +56,39 @@ void Story::begin_file(const std::string& name, std::string_view kind) {
 }
 
 void Story::add_note(const std::string& note) {
-  file().notes.push_back(note);
+  files_[first_].notes.push_back(note);
 }
 
 // --- Event logs ---
 
 void Story::add_line(std::string_view line) {
+  current_ = first_;
+  const auto event = LogLine::parse(line);
+  const bool is_event = event && event->find("event") != nullptr && event->find("t") != nullptr;
+  if (is_event && event->find("host") != nullptr && !turn_to_host(event->number("host"))) return;
   ++file().lines;
-  if (const auto event = LogLine::parse(line); event && event->find("event") != nullptr)
-    return add_event(*event);
+  if (is_event) return add_event(*event);
   add_path_line(line);
+}
+
+/// False: there are too many.
+bool Story::turn_to_host(std::int64_t host) {
+  auto at = hosts_.find(host);
+  if (at == hosts_.end()) {
+    if (hosts_.size() == kHostsMax) {
+      if (!has_more_hosts_)
+        add_note(fmt::format("only the first {} hosts that it has events of are shown", kHostsMax));
+      has_more_hosts_ = true;
+      return false;
+    }
+    const std::string kind = file().kind;
+    if (!hosts_.empty()) files_.emplace_back();
+    at = hosts_.emplace(host, hosts_.empty() ? first_ : files_.size() - 1).first;
+    files_[at->second].name = fmt::format("{}, host {}", name_, host);
+    files_[at->second].kind = kind;
+  }
+  current_ = at->second;
+  return true;
 }
 
 void Story::add_event(const LogLine& line) {
@@ -95,11 +124,12 @@ void Story::add_event(const LogLine& line) {
   std::string rest;
   for (std::size_t i = 0; i < line.count; ++i) {
     const LogLine::Field& f = line.fields[i];
-    if (f.key == "t" || f.key == "event" || f.key == "pdc" || f.key == "psn") continue;
+    if (f.key == "t" || f.key == "host" || f.key == "event" || f.key == "pdc" || f.key == "psn")
+      continue;
     rest += (rest.empty() ? "" : ", ") + std::string(f.key) + " " + std::string(f.text);
   }
   (kRare.contains(name) ? rare_ : common_)
-      .add({t, files_.size() - 1, std::string(name), std::move(rest), pdc, psn});
+      .add({t, current_, std::string(name), std::move(rest), pdc, psn});
 }
 
 /// Also the counters at the end of an event log.

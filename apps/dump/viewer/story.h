@@ -22,7 +22,7 @@ class Story {
  public:
   /// A file from here on: "client.events".
   void begin_file(const std::string& name, std::string_view kind);
-  /// A line of FI_UET_TRACE or FI_UET_PATH_LOG.
+  /// A line of FI_UET_TRACE, FI_UET_PATH_LOG or of `uet-sim --trace`, of which each host becomes a file of its own.
   void add_line(std::string_view line);
   void add_packet(const DecodedPacket& packet);
   /// Of the file that is being read.
@@ -37,6 +37,7 @@ class Story {
   static constexpr std::size_t kStreamsMax = 64;     ///< PDCs of each file
   static constexpr std::size_t kSendingsMax = 100'000;  ///< whose acknowledgement is waited for
   static constexpr std::size_t kPathSamplesMax = 2'000;
+  static constexpr std::size_t kHostsMax = 64;         ///< of a trace of uet-sim
   static constexpr std::uint32_t kArriving = 0x10000;  ///< added to a PDC for what the peer sends
 
  private:
@@ -73,7 +74,8 @@ class Story {
     std::int64_t first_ns = INT64_MAX;
   };
 
-  FileStory& file() { return files_.back(); }
+  FileStory& file() { return files_[current_]; }
+  bool turn_to_host(std::int64_t host);
   void add_event(const LogLine& line);
   void add_path_line(std::string_view line);
   void note_psn(std::uint32_t pdc, std::uint32_t psn, std::int64_t t_ns, PsnKind kind);
@@ -85,6 +87,13 @@ class Story {
   Json file_json(const FileStory& file, std::int64_t base_ns, std::int64_t offset_ns) const;
 
   std::vector<FileStory> files_;
+  std::string name_;  ///< of the file that is being read
+  std::size_t first_ = 0,
+              current_ =
+                  0;  ///< of its hosts: what its other lines belong to, and the one of this line
+  std::map<std::int64_t, std::size_t>
+      hosts_;  ///< that it has events of, by number: where in files_
+  bool has_more_hosts_ = false;
   std::size_t captures_ = 0;
   Ladder ladder_;
   LinePrinter lines_{LineStyle{}};
