@@ -7,6 +7,23 @@ namespace uet::sim {
 
 using base::Duration;
 
+namespace {
+
+/// An earlier operation that is not over although a fence stands before `s`, which its target has; null when there is none. Of
+/// those whose completion may wait the user hears later.
+const OpState* behind_its_fence(const std::vector<OpState>& states, const OpState& s) {
+  for (const OpState& e : states) {
+    const bool is_before = e.posted && !e.is_void && e.post_order < s.post_order &&
+                           e.op->from == s.op->from && e.op->to == s.op->to;
+    if (is_before && e.completions == 0 && !e.op->is_datagram() && !e.op->is_rudi() &&
+        !e.op->completion_may_wait)
+      return &e;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 void Swarm::on_completion(Host&, const ses::Completion& c) {
   ++result_.counters.completions;
   if (c.kind == ses::OpKind::kRemoteWrite) return on_remote_write(c);
@@ -86,6 +103,9 @@ void Swarm::on_remote_write(const ses::Completion& c) {
     return fail(fmt::format("notification of unknown write {}", c.data));
   if (++s->deliveries > 1 && !plan_.crashes(s->op->to))
     fail(fmt::format("op {}: write notified twice", s->op->id));
+  if (s->op->fence && has_fences_ && !any_crash_)
+    if (const OpState* const e = behind_its_fence(states_, *s))
+      fail(fmt::format("op {} overtook op {} in spite of its fence", s->op->id, e->op->id));
   if (c.code != ses::ReturnCode::kOk) return;
   if (c.length != s->op->bytes)
     fail(fmt::format("op {}: notified of {} of {} bytes", s->op->id, c.length, s->op->bytes));
@@ -129,6 +149,9 @@ void Swarm::on_received(OpState& receive, const ses::Completion& c) {
   if (++s->deliveries > 1 && !plan_.crashes(op.to)) {
     return fail(fmt::format("message {} was delivered twice", op.id));
   }
+  if (op.fence && has_fences_ && !any_crash_)
+    if (const OpState* const e = behind_its_fence(states_, *s))
+      fail(fmt::format("op {} overtook op {} in spite of its fence", op.id, e->op->id));
   s->taken_by = receive.receive_order;
   const std::size_t expected = std::min<std::size_t>(op.bytes, receive.receive.size());
   if (truncated != (op.bytes > receive.receive.size()))

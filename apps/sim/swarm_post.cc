@@ -107,6 +107,7 @@ bool Swarm::try_post(OpState& s) {
     }
     return false;
   }
+  if (op.inject && !op.is_read()) s.local.poison();  // its bytes are the user's again
   hosts_[op.from]->node().poke();
   return true;
 }
