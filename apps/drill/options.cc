@@ -76,13 +76,15 @@ void add_port(CLI::App& app, Options& o) {
                  "udp[:<interface or address>] or dpdk:<device>[,key=value...]")
       ->capture_default_str();
   add_address(app, "--address", o.port.address, "our address");
-  app.add_option("--prefix", o.port.prefix_length,
-                 "prefix length of our address (24, for IPv6 64)");
+  app.add_option("--prefix", o.port.prefix_length, "prefix length of our address (24, for IPv6 64)")
+      ->check(CLI::Range(1, 128));
   add_address(app, "--gateway", o.port.gateway, "next hop outside of the prefix");
   app.add_option("--vlan", o.port.vlan, "802.1Q VLAN");
-  app.add_option("--mtu", o.port.mtu, "IP MTU");
+  app.add_option("--mtu", o.port.mtu, "IP MTU")->check(CLI::Range(576, 65535));
   app.add_flag("--native-ip", o.port.native_ip, "IP with entropy header instead of UDP");
-  app.add_option("--udp-port", o.port.udp_port, "of UET")->capture_default_str();
+  app.add_option("--udp-port", o.port.udp_port, "of UET")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str();
   app.add_option("--impair", o.impair, "as FI_UET_IMPAIR: a bad network of our own");
 }
 
@@ -197,6 +199,16 @@ std::optional<int> parse_options(int argc, char** argv, Options& o) {
     return {};
   }
   const auto address = net::FabricAddress::parse(peer);
+  if (address && address->is_v4() && o.port.prefix_length > 32) {
+    fmt::print(stderr, "uet-drill: --prefix {} is longer than an IPv4 address\n",
+               o.port.prefix_length);
+    return 2;
+  }
+  if (address && *address == o.port.address) {
+    fmt::print(stderr, "uet-drill: --address {} is the endpoint's own: scripts need another\n",
+               peer);
+    return 2;
+  }
   if (address) {
     o.peer.address = *address;
     return {};

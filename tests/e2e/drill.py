@@ -249,7 +249,8 @@ def usage(bench):
                       ["127.0.0.1", "--with", "crc", "--protect", "none"], ["127.0.0.1", "--with", "crc", "--keys", "none"],
                       ["127.0.0.1", "--with", "relative", "--absolute"], ["127.0.0.1", "--with", "initiator"],
                       ["127.0.0.1", "--with", "secured"], ["127.0.0.1", "--with", "memory"], ["127.0.0.1", "--with", "epoch"],
-                      ["127.0.0.1", "--with", "two-keys"]):
+                      ["127.0.0.1", "--with", "two-keys"], ["127.0.0.1", "--mtu", "10"], ["127.0.0.1", "--prefix", "99"],
+                      ["127.0.0.1", "--udp-port", "0"], ["127.0.0.1", "--address", "127.0.0.1"]):
         done = subprocess.run([bench.drill, *arguments], capture_output=True, text=True, timeout=30)
         if done.returncode != 2 or not done.stderr:
             return f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
