@@ -8,6 +8,7 @@
 
 #include "apps/page/page.h"
 #include "apps/sim/run_output.h"
+#include "lib/base/percentile.h"
 
 namespace uet::sim {
 
@@ -99,7 +100,7 @@ Json steps(const PlayedRun& run) {
     if (step.times.empty()) continue;
     std::sort(step.times.begin(), step.times.end());
     rows.push_back({number, step.flows, step.times.size(), page_us(step.first), page_us(step.last),
-                    page_us(quantile(step.times, 0.5)), page_us(step.times.back())});
+                    page_us(base::median(step.times)), page_us(step.times.back())});
   }
   return rows;
 }

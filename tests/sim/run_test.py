@@ -254,6 +254,9 @@ def check_page(folder):
     code, runs, html, error = plot(folder, "--pattern", "permutation", "--hosts", "8", "--fail", "host0@10")
     check("a flow that a dead host keeps for a minute makes no page of minutes", code == 1 and runs and 1000 < len(runs[0]["queues"]) <= 4000
           and runs[0]["ended"] > 1e6, f"{code} {error}")
+    two = matrix(folder, "two.cm", "Nodes 8\nConnections 2\n0->1 id 1 start 0 size 9000\n2->3 id 2 start 0 size 90000\n")
+    _, runs, _, error = plot(folder, "--matrix", two)
+    check("the median of a step of two flows is the mean", runs and abs(runs[0]["steps"][0][5] - sum(runs[0]["times"]) / 2) < 0.002, f"{error} {runs and runs[0]['steps']}")
     for text, why in (("--lb magic", "none of"), ("--out x", "not expected"), ("--pattern none", "no pattern"), ("--fail spine77", "names no link")):
         code, _, html, error = plot(folder, *ring, "--versus", text)
         check(f"--versus '{text}' is a usage error", code == 2 and not html and why in error, error)
