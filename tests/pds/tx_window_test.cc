@@ -10,9 +10,15 @@ namespace {
 
 constexpr std::uint32_t kWindow = 1024;  // 32 blocks of 32 records
 
+/// Of the only PDC of its peer.
+struct LoneRing : TxRing {
+  LoneRing() { further_of_peer = &further; }
+  std::uint32_t further = 0;
+};
+
 TEST(TxBlockPool, records_keep_their_place_over_the_wrap) {
   TxBlockPool pool(kWindow, 4, 3);
-  TxRing ring;
+  LoneRing ring;
   const Psn first(0xffff'fff0u);
   for (std::uint32_t i = 0; i < 64; ++i) {
     TxRecord* record = pool.add(ring, first + i);
@@ -24,7 +30,7 @@ TEST(TxBlockPool, records_keep_their_place_over_the_wrap) {
 
 TEST(TxBlockPool, a_record_begins_without_the_past_of_its_place) {
   TxBlockPool pool(kWindow, 1, 0);
-  TxRing ring;
+  LoneRing ring;
   TxRecord& old = *pool.add(ring, Psn(3));
   old.rto_cnt = 9;
   old.move(TxEvent::kSent);
@@ -39,7 +45,7 @@ TEST(TxBlockPool, a_record_begins_without_the_past_of_its_place) {
 
 TEST(TxBlockPool, a_block_goes_back_with_its_last_record) {
   TxBlockPool pool(kWindow, 1, 0);
-  TxRing one, other;
+  LoneRing one, other;
   ASSERT_NE(pool.add(one, Psn(0)), nullptr);
   ASSERT_NE(pool.add(one, Psn(1)), nullptr);
   EXPECT_FALSE(pool.can_add(other, Psn(0)));
@@ -53,7 +59,7 @@ TEST(TxBlockPool, a_block_goes_back_with_its_last_record) {
 
 TEST(TxBlockPool, can_add__is_true_inside_a_block_that_the_ring_has) {
   TxBlockPool pool(kWindow, 1, 0);
-  TxRing ring;
+  LoneRing ring;
   ASSERT_NE(pool.add(ring, Psn(0)), nullptr);
   EXPECT_TRUE(pool.can_add(ring, Psn(31)));
   EXPECT_FALSE(pool.can_add(ring, Psn(32)));
@@ -103,7 +109,7 @@ TEST(TxBlockPool, one_peer_leaves_a_quarter_of_the_further_blocks_to_others) {
 // NEW_START_PSN moves the origin; records stay where they are. [PDS 6.5]
 TEST(TxBlockPool, moving_the_origin_renumbers_all_records) {
   TxBlockPool pool(kWindow, 2, 1);
-  TxRing ring;
+  LoneRing ring;
   for (std::uint32_t i = 0; i < 40; ++i) pool.add(ring, Psn(100) + i)->segment = i;
   const std::uint32_t delta = 0x8765'4321u;
   ring.origin = ring.origin + delta;
