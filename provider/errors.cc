@@ -133,6 +133,8 @@ const char* describe_prov_errno(int prov_errno) {
       return "the rest of the message never came";
     case ReturnCode::kNoMessage:
       return "no message matches";
+    case ReturnCode::kExtended:  // announces codes that no version has
+      break;
   }
   return "unknown return code";
 }
