@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "keys/counter_state.h"
 #include "keys/file_keys.h"
 #include "keys/host_identity.h"
