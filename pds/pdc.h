@@ -200,8 +200,9 @@ struct Pdc {
   Mode mode = Mode::kRud;
   PdcState state = PdcState::kClosed;
   bool is_initiator = false;
-  bool is_proven = false;    ///< target: the peer has used our PDCID, so it hears us
-  std::uint8_t unasked = 0;  ///< target: packets sent of our own accord before that
+  bool is_proven = false;      ///< target: the peer has used our PDCID, so it hears us
+  std::uint8_t unasked = 0;    ///< target: packets sent of our own accord before that
+  std::uint8_t questions = 0;  ///< target: Probes repeated while read data waits for that
   std::uint8_t traffic_class = 0;
   bool is_close_wanted = false;  ///< in CREATING: close as soon as established
   bool has_close_psn = false;

@@ -23,12 +23,14 @@ class ProofRequests {
   /// to a question may ever come from the peer.
   void on_timer(Instant now, Pdc& pdc) {
     const bool is_data_waiting = is_awaited(pdc);
-    const std::uint8_t most = is_data_waiting ? UnprovenPdcs::kQuestions : UnprovenPdcs::kUnasked;
-    if (!pdc.is_unproven() || pdc.unasked >= most) return;
+    const bool may_ask = is_data_waiting ? pdc.questions < UnprovenPdcs::kQuestions - 1 &&
+                                               pdc.unasked < allowance(pdc)
+                                         : pdc.unasked < UnprovenPdcs::kUnasked;
+    if (!pdc.is_unproven() || !may_ask) return;
     scheduler_.want_control(pdc, kSendProbe);
     if (is_data_waiting)
       scheduler_.set_timer(pdc, PdcTimer::kProof,
-                           now + window_.rto(pdc, 0) * (std::int64_t{1} << pdc.unasked));
+                           now + window_.rto(pdc, 0) * (std::int64_t{1} << ++pdc.questions));
   }
   static bool is_awaited(const Pdc& pdc) {
     return !pdc.tx.queue.empty() || pdc.rx.withholds_answers;

@@ -185,7 +185,6 @@ void expect_to_get_through(cc::Algorithm source, cc::Algorithm destination, Mode
   EXPECT_EQ(w.host(1).ses.responses_of(back), 5000u);
 }
 
-// The destination reports what the packets of its source ask for, not what it runs as a source itself. [CC 3.8]
 /// Many PDCs to one peer that has given no credit for what they have to send.
 struct Blocked : Life {
   Blocked() : Life({}, credit()) {
@@ -230,6 +229,7 @@ TEST(CreditExemption, is_looked_for_only_after_a_pdc_has_become_exempt) {
   EXPECT_LE(t.data.looked(), before + 200);
 }
 
+// The destination reports what the packets of its source ask for, not what it runs as a source itself. [CC 3.8]
 TEST(MixedControl, endpoints_with_different_congestion_control_talk) {
   constexpr std::array kAll{cc::Algorithm::kNscc, cc::Algorithm::kRccc, cc::Algorithm::kBoth};
   for (const cc::Algorithm source : kAll)
