@@ -449,6 +449,7 @@ void Outcomes::on_refused_restart(Instant now, TxOp& op, ReturnCode code) {
     finish(now, op, code);
   } else if (op.state == OpState::kCarried && op.target_token == 0 && !op.is_restart_due) {
     op.fail(code);
+    advance(now, op);
   }
 }
 
