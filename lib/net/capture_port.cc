@@ -105,8 +105,8 @@ CapturePort::~CapturePort() {
 }
 
 void CapturePort::hold(Held& held, base::Instant now, const FabricAddress& from,
-                       const FabricAddress& to, std::uint16_t entropy, TosByte tos,
-                       bool is_outbound, std::span<const std::uint8_t> uet) const {
+                       const FabricAddress& to, EntropyField entropy, TosByte tos, bool is_outbound,
+                       std::span<const std::uint8_t> uet) const {
   held.at = now;
   held.uet_bytes = uet.size();
   held.pdc = 0;
@@ -130,11 +130,13 @@ void CapturePort::hold(Held& held, base::Instant now, const FabricAddress& from,
   else
     append_ipv6(out, from, to, tos, protocol, behind);
   if (own.udp_encapsulation)
-    append(out, wire::UdpHeader{.src_port = entropy,
+    append(out, wire::UdpHeader{.src_port = entropy.value,
                                 .dst_port = to.udp_port_or(own.udp_port),
                                 .length = static_cast<std::uint16_t>(behind)});
-  else
-    append(out, wire::EntropyHeader{.entropy = entropy});
+  else {
+    append(out, wire::EntropyHeader{.entropy = entropy.value});
+    base::store_be(out.data() + out.size() - sizeof entropy.reserved, entropy.reserved);
+  }
   out.insert(out.end(), uet.begin(), uet.end());
 }
 
@@ -169,8 +171,8 @@ std::size_t CapturePort::receive(base::Instant now, std::span<RxPacket> out) {
   const std::size_t n = inner().receive(now, out);
   if (received_.size() < n) received_.resize(n);
   for (std::size_t i = 0; i < n; ++i)
-    hold(received_[i], now, out[i].source, out[i].destination, out[i].entropy, out[i].tos, false,
-         out[i].packet.bytes());
+    hold(received_[i], now, out[i].source, out[i].destination,
+         {out[i].entropy, out[i].entropy_reserved}, out[i].tos, false, out[i].packet.bytes());
   received_count_ = n;
   if (n == 0) file_->flush();  // idle: let others read what we have
   return n;
@@ -183,7 +185,7 @@ std::size_t CapturePort::send(base::Instant now, std::span<TxPacket> in) {
   for (std::size_t i = 0; i < in.size(); ++i) {
     in[i].packet.keep_borrowed();
     hold(sending_[i], now, facts().address, in[i].destination,
-         plane_wire_entropy(in[i].entropy, in[i].plane), in[i].tos, true, in[i].packet.bytes());
+         {plane_wire_entropy(in[i].entropy, in[i].plane)}, in[i].tos, true, in[i].packet.bytes());
   }
   offered_ = in;
   const std::size_t n = inner().send(now, in);
@@ -193,8 +195,8 @@ std::size_t CapturePort::send(base::Instant now, std::span<TxPacket> in) {
 }
 
 void CapturePort::on_lost(base::Instant now, const RxPacket& packet) {
-  hold(lost_, now, packet.source, packet.destination, packet.entropy, packet.tos, false,
-       packet.packet.bytes());
+  hold(lost_, now, packet.source, packet.destination, {packet.entropy, packet.entropy_reserved},
+       packet.tos, false, packet.packet.bytes());
   lost_.drop = base::DropReason::kImpaired;
   write(lost_, wire::PacketDirection::kInbound);
 }

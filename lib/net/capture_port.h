@@ -52,8 +52,12 @@ class CapturePort final : public PortWrapper, public base::TraceSink, public Imp
     std::optional<base::DropReason> drop;
   };
 
+  struct EntropyField {
+    std::uint16_t value = 0;
+    std::uint16_t reserved = 0;  ///< as received, with native IP: CRC and ICV cover it
+  };
   void hold(Held& held, base::Instant now, const FabricAddress& from, const FabricAddress& to,
-            std::uint16_t entropy, TosByte tos, bool is_outbound,
+            EntropyField entropy, TosByte tos, bool is_outbound,
             std::span<const std::uint8_t> uet) const;
   void write(const Held& held, wire::PacketDirection direction);
   void write_received();

@@ -197,6 +197,25 @@ TEST_P(CaptureTest, both_directions_with_pdc_and_drop_reason) {
   }
 }
 
+// CRC and ICV cover these bits as they came: a reader of the capture needs them.
+TEST_P(CaptureTest, reserved_bits_of_the_entropy_header_are_kept) {
+  {
+    auto port = open();
+    std::array<RxPacket, 1> rx;
+    offer(5);
+    inner_->next.entropy_reserved = 0x8001;
+    ASSERT_EQ(port->receive(Instant::from_ns(10), rx), 1U);
+    rx = {};
+  }
+  const auto seen = read_all(path_);
+  ASSERT_EQ(seen.size(), 1U);
+  const std::size_t behind_entropy =
+      wire::EthernetHeader::kSize + wire::Ipv4Header::kSize + sizeof(std::uint16_t);
+  const bool is_native = GetParam();
+  EXPECT_EQ(base::load_be<std::uint16_t>(seen[0].data.data() + behind_entropy),
+            is_native ? 0x8001 : wire::kUdpPort);
+}
+
 TEST_P(CaptureTest, old_files_move_up_and_the_oldest_goes) {
   {
     auto port = open(600, 3);
