@@ -434,7 +434,11 @@ base::Result<Settings, std::string> Settings::load(const Lookup& lookup) {
   for (const Setting& setting : settings()) {
     const auto text = lookup(setting.key);
     if (text && !assign(s, setting, *text)) return refused(setting, *text, "");
-    if (text) s.chosen_by[setting.key] = "FI_UET_" + std::string(setting.key);
+    if (!text) continue;
+    if (trim(*text).empty())
+      s.chosen_by.erase(setting.key);
+    else
+      s.chosen_by[setting.key] = "FI_UET_" + std::string(setting.key);
   }
   if (const auto error = check(s)) return s.with_origins(*error);
   return s;
