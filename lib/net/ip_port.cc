@@ -36,10 +36,21 @@ bool same_prefix(const FabricAddress& a, const FabricAddress& b, unsigned bits) 
   return differ >> (8 - bits % 8) == 0;
 }
 
+/// The kernel's loopback interface carries loopback addresses.
+bool is_loopback_interface(std::string_view spec) {
+  constexpr std::string_view kName = ",iface=lo";
+  const std::size_t at = spec.find(kName);
+  if (at == std::string_view::npos) return false;
+  const std::string_view behind = spec.substr(at + kName.size());
+  return behind.empty() || behind.front() == ',';
+}
+
 /// Why no host has this address in its network; empty: one may.
-std::string why_no_host(const FabricAddress& address, unsigned prefix_length) {
+std::string why_no_host(const FabricAddress& address, unsigned prefix_length,
+                        std::string_view spec) {
   const std::string text = address.to_string();
-  if (address.is_loopback()) return text + " is a loopback address, which no network carries";
+  if (address.is_loopback() && !is_loopback_interface(spec))
+    return text + " is a loopback address, which no network carries";
   if (!address.is_v4() || prefix_length > 30) return {};  // [RFC 3021] has no such addresses
   const std::uint32_t host_bits = 0xffff'ffffu >> prefix_length;
   const std::string network = " of a network with FI_UET_PREFIX " + std::to_string(prefix_length);
@@ -85,7 +96,8 @@ bool read_ip_config(const PortRequest& request, IpPortConfig& config, std::strin
   }
   const unsigned usual_length = is_v4 ? 24 : 64;
   config.prefix_length = request.prefix_length != 0 ? request.prefix_length : usual_length;
-  if (const std::string why = why_no_host(address, config.prefix_length); !why.empty()) {
+  if (const std::string why = why_no_host(address, config.prefix_length, request.spec);
+      !why.empty()) {
     error = why + "; set FI_UET_ADDR to that of a host";
     return false;
   }
