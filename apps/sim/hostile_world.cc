@@ -192,8 +192,11 @@ void HostileWorld::check_answers_to_ghosts(HostId h) {
       port.unroutable_bytes() + answers * HostilePromises::kHeaderBytes;
   const std::uint64_t bytes =
       tap.ghost_bytes() + tap.ghost_packets() * HostilePromises::kHeaderBytes;
-  if (answers > HostilePromises::kAnswersToGhosts * tap.ghost_packets() ||
-      answer_bytes > HostilePromises::kAnswerBytesToGhosts * bytes) {
+  const std::uint64_t most = HostilePromises::kAnswersToGhosts * tap.ghost_packets() +
+                             HostilePromises::kAnswersToQuestion * tap.ghost_questions();
+  const std::uint64_t most_bytes = HostilePromises::kAnswerBytesToGhosts * bytes +
+                                   HostilePromises::kAnswerBytesToQuestion * tap.ghost_questions();
+  if (answers > most || answer_bytes > most_bytes) {
     report_(
         fmt::format("host {}: {} packets ({} bytes) to addresses that do not exist, for {} ({} "
                     "bytes) from them",

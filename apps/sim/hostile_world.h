@@ -20,6 +20,8 @@ struct HostilePromises {
   static constexpr base::Duration kLongestWait = base::Duration::from_seconds(1);
   /// What is sent to addresses that do not exist, for what was received under them.
   static constexpr std::uint64_t kAnswersToGhosts = 3, kAnswerBytesToGhosts = 4;
+  /// And for each of those packets that asks for data, with headers.
+  static constexpr std::uint64_t kAnswersToQuestion = 22, kAnswerBytesToQuestion = 22 * 64;
   /// IPv4 and UDP, counted with both.
   static constexpr std::uint64_t kHeaderBytes = 28;
   /// Turns of a host in which nothing is left to do.

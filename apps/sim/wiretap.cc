@@ -13,6 +13,18 @@ namespace {
 /// Packets of a forged opening that its target may have acknowledged.
 constexpr std::int32_t kAnswered = 64;
 
+/// A read, a fetching atomic, or a question whether a message was delivered.
+bool asks_for_data(std::span<const std::uint8_t> bytes) {
+  const auto type = static_cast<PdsType>(bytes[0] >> 3);
+  const bool has_cc = type == PdsType::kRodCcReq || type == PdsType::kRudCcReq;
+  if (!has_cc && type != PdsType::kRodReq && type != PdsType::kRudReq) return false;
+  const std::size_t ses = has_cc ? wire::PdsRequestCc::kSize : wire::PdsRequest::kSize;
+  if (bytes.size() <= ses) return false;
+  const auto opcode = static_cast<wire::SesOpcode>(bytes[ses] & 0x3f);
+  return opcode == wire::SesOpcode::kRead || opcode == wire::SesOpcode::kFetchingAtomic ||
+         opcode == wire::SesOpcode::kTsendFetchAtomic || opcode == wire::SesOpcode::kAwaitDelivery;
+}
+
 }  // namespace
 
 void Wiretap::on_delivered(const Frame& frame) {
@@ -22,6 +34,7 @@ void Wiretap::on_delivered(const Frame& frame) {
     if (from < honest_hosts_) return note_forged(bytes);
     ++ghost_packets_;
     ghost_bytes_ += bytes.size();
+    ghost_questions_ += asks_for_data(bytes) ? 1 : 0;
     return;
   }
   if (from >= honest_hosts_ || frame.trimmed || bytes.size() < wire::PdsRequest::kSize + 4) return;

@@ -35,6 +35,8 @@ class Wiretap final : public FrameObserver {
   /// What came from addresses that no host has.
   std::uint64_t ghost_packets() const { return ghost_packets_; }
   std::uint64_t ghost_bytes() const { return ghost_bytes_; }
+  /// Of those packets: for which read data or a report may wait until the address has proved that it hears us.
+  std::uint64_t ghost_questions() const { return ghost_questions_; }
 
  private:
   static constexpr std::size_t kKept = 16;
@@ -46,7 +48,7 @@ class Wiretap final : public FrameObserver {
   std::size_t next_ = 0;
   std::vector<base::Psn> forged_starts_;
   std::size_t next_start_ = 0;
-  std::uint64_t ghost_packets_ = 0, ghost_bytes_ = 0;
+  std::uint64_t ghost_packets_ = 0, ghost_bytes_ = 0, ghost_questions_ = 0;
 };
 
 }  // namespace uet::sim
