@@ -39,16 +39,6 @@ using CongestionRing = boost::intrusive::list<
                                   &Congestion::ready_hook>,
     boost::intrusive::constant_time_size<false>>;
 
-/// The PDC has become exempt from credit, or has to be looked at for that.
-inline void seek_exemption(Pdc& pdc) {
-  if (Congestion* congestion = pdc.tx.cc.if_any()) congestion->seeks_exemption = true;
-}
-/// One packet may leave without credit. Before the PDC is woken.
-inline void exempt_from_credit(Pdc& pdc) {
-  pdc.tx.has_credit_exemption = true;
-  seek_exemption(pdc);
-}
-
 /// Zero without a CCC or a sample.
 inline Duration smoothed_rtt(const Pdc& pdc) {
   const Congestion* congestion = pdc.tx.cc.if_any();

@@ -22,7 +22,8 @@ void Liveness::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
   if (pdc.pending_control != 0) scheduler_.list_control(pdc);
   // A control packet that opens a PDC brings no credit and no word for the CCC, which therefore cannot ask: when nothing else
   // is under way, one packet leaves without. [CC 5.3]
-  if (pdc.tx.rtx_count > 0 && pdc.tx.rtx_count == pdc.tx.unacked) exempt_from_credit(pdc);
+  if (pdc.tx.rtx_count > 0 && pdc.tx.rtx_count == pdc.tx.unacked)
+    pdc.tx.has_credit_exemption = true;
   scheduler_.wake(pdc);
   if (congestion != nullptr) {
     congestion->ccc->on_pdc_opened();

@@ -28,7 +28,6 @@ void LossRecovery::queue_resend(Pdc& pdc, Psn psn, TxRecord& record, TxEvent why
   if (before == TxState::kQueued) return;
   if (record.message == nullptr) return scheduler_.want_control(pdc, kResendControl);
   if (tx.rtx_count == 1 || psn.is_before(tx.rtx_from)) tx.rtx_from = psn;
-  if (pdc.state == PdcState::kCreating) seek_exemption(pdc);
   scheduler_.wake(pdc);
 }
 
@@ -119,7 +118,7 @@ bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
     }
   }
   if (next.is_never() && tx.rtx_count > 0 && pdc.state == PdcState::kCreating) {
-    exempt_from_credit(pdc);
+    tx.has_credit_exemption = true;
     scheduler_.wake(pdc);
   }
   if (Congestion* congestion = tx.cc.if_any()) scheduler_.after_congestion_event(now, *congestion);

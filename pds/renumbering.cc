@@ -65,7 +65,7 @@ bool Renumbering::move(Instant now, Pdc& pdc, Psn start) {
   tx.rtx_from = tx.left_edge;
   // The target waits for one packet from the new start, for New_PDC_Time. Credit that it gives now names a PDC which this side does
   // not know yet, and an RTO may be longer than it waits: without this packet every round could end in another challenge.
-  exempt_from_credit(pdc);
+  tx.has_credit_exemption = true;
   Scheduler::stop_timer(pdc, PdcTimer::kRetransmit);
   scheduler_.wake(pdc);
   return true;

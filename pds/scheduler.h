@@ -19,7 +19,7 @@ class Scheduler {
     Congestion* congestion = pdc.tx.cc.if_any();
     if (congestion == nullptr || (pdc.tx.rtx_count == 0 && pdc.tx.queue.empty())) return;
     if (!pdc.ready_hook.is_linked()) congestion->ready.push_back(pdc);
-    if (pdc.tx.has_credit_exemption) [[unlikely]]
+    if (pdc.tx.has_credit_exemption || pdc.state == PdcState::kCreating) [[unlikely]]
       congestion->seeks_exemption = true;
     wake(*congestion);
   }

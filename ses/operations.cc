@@ -30,10 +30,6 @@ std::uint32_t kept_for_fetches(const SesConfig& c) {
   return issues_fetches(c) ? std::min(c.max_fetches, all_operations(c) - 1) : 0;
 }
 
-std::size_t pdcid_of(pds::PdcRef pdc) {
-  return pdc.value & 0xffff;
-}
-
 }  // namespace
 
 Operations::Operations(Core& core, RendezvousSources& sources)
@@ -101,7 +97,7 @@ void Operations::end(TxOp& op) {
   op.state = OpState::kEnded;
   ended_.push_back(op);
   ++ended_count_;
-  ++ended_on_[pdcid_of(op.pdc)];
+  ++ended_on_.of(op.pdc);
 }
 
 void Operations::take_owed(TxOp& op, std::size_t bytes) {
@@ -110,7 +106,7 @@ void Operations::take_owed(TxOp& op, std::size_t bytes) {
 }
 
 void Operations::forget_ended(pds::PdcRef pdc) {
-  const std::uint16_t& left = ended_on_[pdcid_of(pdc)];
+  const std::uint32_t& left = ended_on_.of(pdc);
   for (auto it = ended_.end(); left > 0 && it != ended_.begin();) {
     TxOp& op = *--it;
     if (op.pdc != pdc) {
@@ -125,7 +121,7 @@ void Operations::forget_ended(pds::PdcRef pdc) {
 void Operations::forget(TxOp& ended) {
   ended_.erase(ended_.iterator_to(ended));
   --ended_count_;
-  --ended_on_[pdcid_of(ended.pdc)];
+  --ended_on_.of(ended.pdc);
   free_descriptor(ended);
 }
 

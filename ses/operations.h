@@ -1,9 +1,9 @@
 /// The operations of initiators, and the memory that each holds until it is over.
 #pragma once
 
-#include "lib/base/zeroed_array.h"
 #include "ses/core.h"
 #include "ses/message_ids.h"
+#include "ses/pdc_use.h"
 #include "ses/rendezvous_sources.h"
 #include "ses/slab.h"
 #include "ses/small_reads.h"
@@ -110,7 +110,7 @@ class Operations {
   ByAge by_age_;
   ByAge ended_;
   std::size_t ended_count_ = 0;
-  base::ZeroedArray<std::uint16_t> ended_on_{std::size_t{1} << 16};  ///< each PDC, by its PDCID
+  PdcUse ended_on_;
   std::uint64_t passed_ = 0;
   std::uint32_t kept_for_fetches_;  ///< descriptors that users do not get
 };

@@ -79,9 +79,8 @@ void Outcomes::advance(Instant now, TxOp& op) {
   if (is_owed_something(op)) {
     if (op.waits_for_target) return;
     op.waits_for_target = true;
-    Waiting& waiting = waiting_on(op.pdc);
-    ++waiting.operations;
-    if (op.awaits_delivery) ++waiting.questions;
+    ++waiting_.of(op.pdc);
+    if (op.awaits_delivery) ++questions_.of(op.pdc);
     if (op.reads_tell && op.read_bytes > 0) queues_.await_read(now, op);
     return;
   }
@@ -197,9 +196,8 @@ void Outcomes::leave_carrier(Instant now, TxOp& op, Lock lock) {
     op.truncate_wanted = false;
   }
   if (op.waits_for_target) {
-    Waiting& waiting = waiting_on(op.pdc);
-    --waiting.operations;
-    if (op.awaits_delivery) --waiting.questions;
+    --waiting_.of(op.pdc);
+    if (op.awaits_delivery) --questions_.of(op.pdc);
   }
   op.waits_for_target = false;
   queues_.end_asking(op, op.asked);
@@ -375,7 +373,7 @@ void Outcomes::end_behind(Instant now, TxOp& first) {
 /// Operations that have nothing outstanding but what the target owes them on this PDC; `visit` may end its operation. As long as some
 /// are `left`: peers end PDCs and have them asked for locks, and other operations must not make that dear.
 template <typename Visit>
-void Outcomes::for_each_waiting(pds::PdcRef pdc, const std::uint16_t& left, Visit&& visit) {
+void Outcomes::for_each_waiting(pds::PdcRef pdc, const std::uint32_t& left, Visit&& visit) {
   auto& all = operations_.by_age();
   for (auto it = all.begin(); left > 0 && it != all.end();) {
     TxOp& op = *it++;
@@ -390,14 +388,14 @@ void Outcomes::for_each_waiting(pds::PdcRef pdc, const std::uint16_t& left, Visi
 /// but their data will not come any more.
 void Outcomes::on_pdc_gone(Instant now, pds::PdcRef pdc, pds::PdsError error) {
   operations_.forget_ended(pdc);
-  for_each_waiting(pdc, waiting_on(pdc).operations, [&](TxOp& op) { on_error(now, op, error); });
+  for_each_waiting(pdc, waiting_.of(pdc), [&](TxOp& op) { on_error(now, op, error); });
 }
 
 /// Questions wait for a receive, perhaps for long. Each is asked again later, and holds no place until then: else those that wait for
 /// places here and there would wait for each other. [decision 142]
 std::uint32_t Outcomes::yield_locks(Instant now, pds::PdcRef pdc) {
   std::uint32_t released = 0;
-  for_each_waiting(pdc, waiting_on(pdc).questions, [&](TxOp& op) {
+  for_each_waiting(pdc, questions_.of(pdc), [&](TxOp& op) {
     if (!op.awaits_delivery) return;
     leave_carrier(now, op, Lock::kGoesOtherwise);  // with the answer to this call
     queues_.try_later(now, op, ++op.times_asked);
@@ -409,7 +407,7 @@ std::uint32_t Outcomes::yield_locks(Instant now, pds::PdcRef pdc) {
 /// A target answers what it owes before it acknowledges the end of the PDC. What it has not said by then it will never say:
 /// everything was delivered, and nothing is known of what became of it. [SES 4.4]
 void Outcomes::on_pdc_closed(Instant now, pds::PdcRef pdc) {
-  for_each_waiting(pdc, waiting_on(pdc).operations, [&](TxOp& op) {
+  for_each_waiting(pdc, waiting_.of(pdc), [&](TxOp& op) {
     op.fail(ReturnCode::kUncor);
     conclude(now, op);
   });

@@ -1,7 +1,7 @@
 /// What becomes of operations that went: complete, failed, sent again, cancelled. [SES 2.5, 4.4, 10, 12]
 #pragma once
 
-#include "lib/base/zeroed_array.h"
+#include "ses/pdc_use.h"
 #include "ses/send_queues.h"
 #include "ses/tx_responses.h"
 
@@ -73,14 +73,8 @@ class Outcomes {
   void end_behind(Instant now, TxOp& first);
   void want_truncation(Instant now, TxOp& op);
   void truncate_now(Instant now, TxOp& op);
-  /// Of operations with waits_for_target. What waits on a PDC goes with it, before its identifier comes back.
-  struct Waiting {
-    std::uint16_t operations = 0;
-    std::uint16_t questions = 0;  ///< of those, with awaits_delivery
-  };
-  Waiting& waiting_on(pds::PdcRef pdc) { return waiting_[pdc.value & 0xffff]; }
   template <typename Visit>
-  void for_each_waiting(pds::PdcRef pdc, const std::uint16_t& left, Visit&& visit);
+  void for_each_waiting(pds::PdcRef pdc, const std::uint32_t& left, Visit&& visit);
 
   Core& core_;
   Operations& operations_;
@@ -88,7 +82,8 @@ class Outcomes {
   ResponseReader& responses_;
   SendQueues& queues_;
   OpList<&TxOp::extra_hook> to_truncate_;
-  base::ZeroedArray<Waiting> waiting_{std::size_t{1} << 16};
+  PdcUse waiting_;    ///< operations with waits_for_target
+  PdcUse questions_;  ///< of those, with awaits_delivery
   std::uint64_t passed_ = 0;
 };
 

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "apps/libfabric_endpoint.h"
+#include "lib/base/version.h"
 
 namespace {
 
@@ -184,7 +185,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (argc == 2 && first == "--version") {
-    std::puts(UET_VERSION);
+    std::puts(uet::base::kVersion.data());
     return 0;
   }
   const auto key = argc > 1 ? parse_key(first) : kKey;

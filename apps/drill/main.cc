@@ -13,6 +13,7 @@
 #include "apps/drill/report.h"
 #include "apps/drill/script_folder.h"
 #include "apps/program.h"
+#include "lib/base/version.h"
 #include "lib/ports/open_port.h"
 #include "lib/ports/tool_words.h"
 
@@ -34,7 +35,7 @@ SuiteReport head_of(const Options& options, const net::PortFacts& facts) {
   report.peer = options.peer.address.to_string();
   report.port = facts.name;
   report.address = facts.address.to_string();
-  report.version = UET_VERSION;
+  report.version = base::kVersion;
   report.capabilities = {options.peer.can.begin(), options.peer.can.end()};
   report.started = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)));
   return report;

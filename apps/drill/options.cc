@@ -6,6 +6,7 @@
 
 #include "apps/drill/values.h"
 #include "lib/base/quantity.h"
+#include "lib/base/version.h"
 
 namespace uet::drill {
 
@@ -167,7 +168,7 @@ void apply_wishes(Options& o) {
 std::optional<int> parse_options(int argc, char** argv, Options& o) {
   CLI::App app("Plays packet scripts against a live UET endpoint and says what it gets wrong.",
                "uet-drill");
-  app.set_version_flag("--version", UET_VERSION);
+  app.set_version_flag("--version", std::string(base::kVersion));
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   std::string peer;
   app.add_option("endpoint", peer, "address of the endpoint under test")->type_name("ADDRESS");

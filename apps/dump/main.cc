@@ -24,6 +24,7 @@
 #include "apps/dump/viewer/page.h"
 #include "apps/page/page.h"
 #include "apps/program.h"
+#include "lib/base/version.h"
 
 namespace uet::dump {
 namespace {
@@ -293,7 +294,7 @@ int run(int argc, char** argv) {
   CLI::App app{"Decode captures of Ultra Ethernet Transport (pcap, pcapng)."};
   app.name("uet-dump");
   app.formatter(std::make_shared<Help>());
-  app.set_version_flag("--version", UET_VERSION);
+  app.set_version_flag("--version", std::string(base::kVersion));
   auto* const files =
       app.add_option("file", s.files,
                      "capture file, or - for standard input; the older files of a ring are found")

@@ -10,6 +10,7 @@
 #include "apps/fabric/show.h"
 #include "apps/program.h"
 #include "lib/base/quantity.h"
+#include "lib/base/version.h"
 
 namespace uet::fabric {
 namespace {
@@ -86,7 +87,7 @@ int keys() {
 
 int main_of(int argc, char** argv) {
   CLI::App app("A leaf-spine fabric between processes, in real time", "uet-fabric");
-  app.set_version_flag("--version", UET_VERSION);
+  app.set_version_flag("--version", std::string(base::kVersion));
   app.require_subcommand(1);
   Options o;
   CLI::App* run = app.add_subcommand("run", "be the fabric of a scenario, until told to quit");

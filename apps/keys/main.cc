@@ -6,6 +6,7 @@
 #include "apps/keys/commands.h"
 #include "apps/program.h"
 #include "keys/host_identity.h"
+#include "lib/base/version.h"
 
 namespace keys = uet::apps::keys;
 
@@ -15,7 +16,7 @@ int run(int argc, char** argv) {
   CLI::App app(
       "Keys of secure UET endpoints: makes, rotates and checks the file that FI_UET_KEYS names",
       "uet-keys");
-  app.set_version_flag("--version", UET_VERSION);
+  app.set_version_flag("--version", std::string(uet::base::kVersion));
   app.require_subcommand(1);
   int status = 0;
   std::string file;

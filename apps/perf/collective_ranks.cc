@@ -10,6 +10,7 @@
 #include "apps/perf/collective_bench.h"
 #include "apps/perf/collective_member.h"
 #include "apps/perf/rounds.h"
+#include "lib/base/version.h"
 
 namespace uet::perf {
 namespace {
@@ -56,7 +57,7 @@ class Leader {
         others_(others),
         patience_(patience),
         report_(o.common.format,
-                {{"version", UET_VERSION}, {"ranks", o.ranks}, asked_for(o.common)}) {}
+                {{"version", base::kVersion}, {"ranks", o.ranks}, asked_for(o.common)}) {}
 
   int run() {
     const std::vector<CollectiveShape> shapes = shapes_of(o_);

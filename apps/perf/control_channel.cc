@@ -1,4 +1,5 @@
 #include "apps/perf/control_channel.h"
+#include "lib/base/version.h"
 
 #include <fmt/core.h>
 #include <netinet/in.h>
@@ -45,7 +46,7 @@ ControlChannel::~ControlChannel() {
 }
 
 void ControlChannel::greet(const std::string& mode) {
-  send({{"uet-perf", kControlVersion}, {"version", UET_VERSION}, {"mode", mode}});
+  send({{"uet-perf", kControlVersion}, {"version", base::kVersion}, {"mode", mode}});
   const nlohmann::json theirs = await("the greeting of the other side");
   const auto version = theirs.find("uet-perf");
   if (version == theirs.end() || !version->is_number_integer()) throw ControlLost(kStranger);

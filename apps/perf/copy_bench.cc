@@ -7,6 +7,7 @@
 #include "apps/perf/baseline_bench.h"
 #include "apps/perf/memory.h"
 #include "apps/perf/rounds.h"
+#include "lib/base/version.h"
 
 namespace uet::perf {
 namespace {
@@ -26,7 +27,7 @@ double copy(const Plan& plan, std::uint64_t messages, const std::uint8_t* from, 
 }  // namespace
 
 int run_copy(const FabricOptions& o) {
-  Report report(o.format, {{"version", UET_VERSION}, asked_for(o)});
+  Report report(o.format, {{"version", base::kVersion}, asked_for(o)});
   for (const std::uint64_t size : o.sizes.empty() ? std::vector{std::uint64_t{1} << 20} : o.sizes) {
     Figure figure;
     figure.provider = "memcpy";

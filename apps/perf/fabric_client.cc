@@ -11,6 +11,7 @@
 #include "apps/perf/lap.h"
 #include "apps/perf/memory.h"
 #include "apps/perf/rounds.h"
+#include "lib/base/version.h"
 
 namespace uet::perf {
 namespace {
@@ -45,7 +46,7 @@ class Client {
         control_(control),
         patience_(patience),
         plans_(plans_of(o)),
-        report_(o.format, {{"version", UET_VERSION},
+        report_(o.format, {{"version", base::kVersion},
                            {"peer", control.peer_name()},
                            {"ordered", o.ordered},
                            asked_for(o)}) {

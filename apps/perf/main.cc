@@ -19,6 +19,7 @@
 #include "apps/perf/raw_bench.h"
 #include "apps/program.h"
 #include "lib/base/quantity.h"
+#include "lib/base/version.h"
 
 namespace {
 
@@ -275,7 +276,7 @@ CLI::App* add_fabric(CLI::App& app, FabricOptions& o) {
 int run(int argc, char** argv) {
   CLI::App app("Benchmarks for UET, between two processes", "uet-perf");
   app.footer("Examples: uet-perf(1); in the source tree, man ./docs/man/uet-perf.1");
-  app.set_version_flag("--version", UET_VERSION);
+  app.set_version_flag("--version", std::string(uet::base::kVersion));
   app.require_subcommand(1);
   // The last one counts, so that scripts can add to a command.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);

@@ -16,6 +16,7 @@
 #include "apps/perf/memory.h"
 #include "apps/perf/rounds.h"
 #include "apps/perf/tcp_connect.h"
+#include "lib/base/version.h"
 
 namespace uet::perf {
 namespace {
@@ -134,7 +135,8 @@ int run_client(const FabricOptions& o, Patience& patience) {
   if (!socket.is_open())
     throw ControlLost(std::string("cannot open the data connection: ") + std::strerror(errno));
   Stream stream(std::move(socket), patience);
-  Report report(o.format, {{"version", UET_VERSION}, {"peer", control.peer_name()}, asked_for(o)});
+  Report report(o.format,
+                {{"version", base::kVersion}, {"peer", control.peer_name()}, asked_for(o)});
   for (const std::string& test : o.tests.empty() ? std::vector<std::string>{"send"} : o.tests) {
     const std::uint64_t usual = is_latency_test(test) ? 8 : 1 << 20;
     for (const std::uint64_t size : o.sizes.empty() ? std::vector{usual} : o.sizes)

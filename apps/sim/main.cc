@@ -7,6 +7,7 @@
 #include "apps/command_word.h"
 #include "apps/program.h"
 #include "apps/sim/commands.h"
+#include "lib/base/version.h"
 
 namespace {
 
@@ -15,7 +16,7 @@ int run(int argc, char** argv) {
   app.footer("Examples: uet-sim(1); in the source tree, man ./docs/man/uet-sim.1");
   app.name("uet-sim");
   app.require_subcommand(1);
-  app.set_version_flag("--version", UET_VERSION);
+  app.set_version_flag("--version", std::string(uet::base::kVersion));
   int exit_code = uet::sim::kDone;
   uet::sim::add_run_command(app, exit_code);
   uet::sim::add_compare_command(app, exit_code);

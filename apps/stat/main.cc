@@ -12,6 +12,7 @@
 #include "apps/program.h"
 #include "apps/stat/explanations.h"
 #include "apps/stat/view.h"
+#include "lib/base/version.h"
 #include "lib/ports/live_socket.h"
 
 namespace uet::stat {
@@ -117,7 +118,7 @@ int watch(const Settings& s) {
 int run(int argc, char** argv) {
   Settings s;
   CLI::App app("The UET endpoints of this user on this host, while they run.", "uet-stat");
-  app.set_version_flag("--version", UET_VERSION);
+  app.set_version_flag("--version", std::string(base::kVersion));
   app.add_option("-p,--pid", s.pid, "only this process");
   app.add_flag("--paths", s.view.paths, "a line for each path");
   app.add_flag("!--no-pdcs", s.view.pdcs, "no line for each PDC");

@@ -220,7 +220,7 @@ TEST(CreditExemption, is_looked_for_only_after_a_pdc_has_become_exempt) {
   const std::uint64_t before = t.data.looked();
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(t.poll(), 0u);
   EXPECT_EQ(t.data.looked(), before);
-  exempt_from_credit(*t.all[90]);
+  t.all[90]->tx.has_credit_exemption = true;
   t.scheduler.wake(*t.all[90]);
   EXPECT_EQ(t.poll(), 1u);
   EXPECT_EQ(t.all[90]->tx.unacked, 1u);

@@ -250,16 +250,22 @@ TEST(Flood, one_forged_packet_draws_next_to_nothing) {
   EXPECT_LE(read.bytes, read.in * 10);
 }
 
+/// A forged request whose answer has 1,000 bytes of read data, for an ACK.
+struct LongAnswer : World {
+  LongAnswer() : World(software_world([](auto& o) { o.pds.max_ack_data_size = 1024; })) {
+    host(1).ses.answer = [this](auto&, auto&) { return ScriptedSes::respond(true, data); };
+    wire::PdsRequestSyn h;
+    h.next_hdr = NextHdr::kRequestStd;
+    h.psn = Psn(5000);
+    h.spdcid = 9;
+    inject(1, net::FabricAddress::from_v4(0x0b000001), h, std::vector<std::uint8_t>(44));
+  }
+  const std::vector<std::uint8_t> data = std::vector<std::uint8_t>(1000, 7);
+};
+
 // Read data that is longer waits on the ACK too, and comes with the proof.
 TEST(Flood, long_answers_wait_for_the_proof) {
-  World w(software_world([](auto& o) { o.pds.max_ack_data_size = 1024; }));
-  const std::vector<std::uint8_t> data(1000, 7);
-  w.host(1).ses.answer = [&](auto&, auto&) { return ScriptedSes::respond(true, data); };
-  wire::PdsRequestSyn h;
-  h.next_hdr = NextHdr::kRequestStd;
-  h.psn = Psn(5000);
-  h.spdcid = 9;
-  w.inject(1, net::FabricAddress::from_v4(0x0b000001), h, std::vector<std::uint8_t>(44));
+  LongAnswer w;
   w.run_for(ms(500));
   for (const Seen& s : w.sent(1, [](auto&) { return true; })) EXPECT_LT(s.size, 100u);
   EXPECT_GE(w.controls(1, ControlType::kProbe).size(), 2u);
@@ -272,14 +278,7 @@ TEST(Flood, long_answers_wait_for_the_proof) {
 // Questions go on while data waits, since their answers may be lost; but a host in whose name it was asked for gets few of them, and
 // one word in the end.
 TEST(Flood, questions_while_data_waits_are_few) {
-  World w(software_world([](auto& o) { o.pds.max_ack_data_size = 1024; }));
-  const std::vector<std::uint8_t> data(1000, 7);
-  w.host(1).ses.answer = [&](auto&, auto&) { return ScriptedSes::respond(true, data); };
-  wire::PdsRequestSyn h;
-  h.next_hdr = NextHdr::kRequestStd;
-  h.psn = Psn(5000);
-  h.spdcid = 9;
-  w.inject(1, net::FabricAddress::from_v4(0x0b000001), h, std::vector<std::uint8_t>(44));
+  LongAnswer w;
   w.run_for(Duration::from_seconds(70));
   const auto asked = w.controls(1, ControlType::kProbe);
   EXPECT_GE(asked.size(), 10u);

@@ -37,6 +37,32 @@ TEST(Liveness, learn_peer__lets_one_packet_leave_when_all_that_is_out_waits_to_b
   EXPECT_TRUE(pdc.tx.has_credit_exemption);
 }
 
+// Grants are packets of our own accord, too; a source that sends much gets many. See docs/decisions/0100.
+TEST(ProofRequests, on_timer__asks_on_for_data_that_waits_however_many_grants_there_were) {
+  Life t;
+  ProofRequests proofs(t.window, t.scheduler);
+  Pdc& pdc = t.served(2, 5, kNow, true);
+  pdc.rx.withholds_answers = true;
+  pdc.rx.rcvd_bytes = 200 << 10;
+  pdc.unasked = 30;
+  proofs.ask(kNow, pdc);
+  Duration last{};
+  for (int i = 1; i < UnprovenPdcs::kQuestions; ++i) {
+    const Instant now = pdc.deadline(PdcTimer::kProof);
+    pdc.pending_control = 0;
+    proofs.on_timer(now, pdc);
+    EXPECT_EQ(pdc.pending_control, kSendProbe) << i;
+    const Duration wait = pdc.deadline(PdcTimer::kProof) - now;
+    if (i > 1) {
+      EXPECT_EQ(wait.ns(), 2 * last.ns()) << i;
+    }
+    last = wait;
+  }
+  pdc.pending_control = 0;
+  proofs.on_timer(pdc.deadline(PdcTimer::kProof), pdc);
+  EXPECT_EQ(pdc.pending_control, 0u);
+}
+
 TEST(Liveness, prove__takes_the_pdc_out_of_the_unproven_and_sends_what_was_withheld) {
   Life t;
   Pdc& pdc = t.served(2, 5, kNow, true);

@@ -35,6 +35,16 @@ struct OnePacketTest : PairTest {
     request.context = 1;
     return request;
   }
+  /// A datagram to B, which has posted `into`.
+  RawRequest for_a_receive(Bytes& into) {
+    open();
+    post(into);
+    RawRequest r;
+    r.opcode = SesOpcode::kDatagramSend;
+    r.payload = {1};
+    r.length = 1;
+    return r;
+  }
   PostResult<Posted> try_rma(const RmaRequest& r) { return sa().rma(fabric.now, ea, r); }
   PostResult<Posted> try_send(const SendRequest& r) { return sa().send(fabric.now, ea, r); }
   void expect_one_completion(ReturnCode code) {
@@ -311,13 +321,8 @@ TEST_F(OnePacketTest, datagram__not_from_endpoints_that_promise_order) {
 
 // [SES 2.5] Targets ignore it where no receive of a numbered index is meant.
 TEST_F(OnePacketTest, datagram__with_a_generation_is_taken) {
-  open();
   Bytes into(4);
-  post(into);
-  RawRequest r;
-  r.opcode = SesOpcode::kDatagramSend;
-  r.payload = {1};
-  r.length = 1;
+  RawRequest r = for_a_receive(into);
   r.message_id = 0;
   r.generation = 3;
   inject(r, pds::Mode::kUud);
@@ -326,13 +331,8 @@ TEST_F(OnePacketTest, datagram__with_a_generation_is_taken) {
 
 // Covers: PDS-183
 TEST_F(OnePacketTest, datagram__with_a_message_id_is_dropped) {
-  open();
   Bytes into(4);
-  post(into);
-  RawRequest r;
-  r.opcode = SesOpcode::kDatagramSend;
-  r.payload = {1};
-  r.length = 1;
+  RawRequest r = for_a_receive(into);
   EXPECT_EQ(inject(r, pds::Mode::kUud).kind, pds::Answer::Kind::kNone);
   EXPECT_EQ(b.trace.drops(base::DropReason::kDatagramNoBuffer), 1u);
   r.message_id = 0;

@@ -88,11 +88,9 @@ class Story {
 
   std::vector<FileStory> files_;
   std::string name_;  ///< of the file that is being read
-  std::size_t first_ = 0,
-              current_ =
-                  0;  ///< of its hosts: what its other lines belong to, and the one of this line
-  std::map<std::int64_t, std::size_t>
-      hosts_;  ///< that it has events of, by number: where in files_
+  /// Where in files_: what its lines without a host belong to, the host of this line, and each host that it has events of.
+  std::size_t first_ = 0, current_ = 0;
+  std::map<std::int64_t, std::size_t> hosts_;
   bool has_more_hosts_ = false;
   std::size_t captures_ = 0;
   Ladder ladder_;
