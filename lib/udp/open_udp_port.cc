@@ -98,9 +98,10 @@ bool bind_at(const Place& place, const net::PortRequest& request, const UdpPortN
   const std::string address = place.address.host().to_string();
   const std::string port = std::to_string(place.address.udp_port_or(request.udp_port));
   if (why == EADDRINUSE) {
-    error = "address in use: another process has UDP port " + port + " of " + address +
-            "; give this one its own address with FI_UET_ADDR (any of 127.0.0.2 to 127.0.0.254 "
-            "works on one host)";
+    error =
+        "address in use: this process or another one has UDP port " + port + " of " + address +
+        "; give each endpoint its own address with FI_UET_ADDR (any of 127.0.0.2 to 127.0.0.254 "
+        "works on one host)";
   } else if (why == EADDRNOTAVAIL) {
     error = "no interface of this host has the address " + address + "; `ip addr` lists them";
   } else if (why == EACCES) {
