@@ -1,19 +1,24 @@
 #include "uet/endpoint.h"
 
-#include <poll.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "embed/fork_guard.h"
+#include "embed/reasons.h"
+#include "embed/wakeup.h"
 #include "fep/fep.h"
 #include "fep/linger.h"
 #include "fep/report/event_log.h"
@@ -70,48 +75,6 @@ void tell(const std::string& what) {
   if (!what.empty() && told.insert(what).second) std::fprintf(stderr, "uet: %s\n", what.c_str());
 }
 
-const char* reason_of(ses::ReturnCode code) {
-  switch (code) {
-    case ses::ReturnCode::kOk:
-      return "";
-    case ses::ReturnCode::kTruncated:
-      return "the message was longer than the buffer";
-    case ses::ReturnCode::kPeerSilent:
-      return "the peer was silent for too long";
-    case ses::ReturnCode::kMessageTimeout:
-      return "the rest of the message never came";
-    case ses::ReturnCode::kUndeliverable:
-      return "the peer cannot be reached";
-    case ses::ReturnCode::kCancelled:
-      return "cancelled";
-    case ses::ReturnCode::kBadMkey:
-      return "the window does not exist";
-    case ses::ReturnCode::kBadAddr:
-      return "outside the window";
-    case ses::ReturnCode::kPermViolation:
-      return "not allowed by the window";
-    default:
-      return "refused by the peer";
-  }
-}
-
-const char* reason_of(ses::PostError error) {
-  switch (error) {
-    case ses::PostError::kAgain:
-      return "no room; turn() makes some";
-    case ses::PostError::kBadPeer:
-      return "add_peer() did not return this peer";
-    case ses::PostError::kBadJob:
-      return "the peer is in another job (FI_UET_JOB)";
-    case ses::PostError::kTooLong:
-      return "longer than a message may be";
-    case ses::PostError::kModeForbids:
-      return "the delivery mode forbids it";
-    default:
-      return "an argument is wrong";
-  }
-}
-
 /// Nothing for what peers do here: it is no operation of this side.
 std::optional<Operation> operation_of(ses::OpKind kind) {
   switch (kind) {
@@ -138,6 +101,29 @@ iovec vector_of(const void* data, std::size_t size) {
   return {const_cast<void*>(data), size};
 }
 
+constexpr const char* kIsChild = "the endpoint belongs to the parent of this process";
+constexpr const char* kNoData = "data is null, and size is not 0";
+
+/// Of endpoints in this process, so that each refuses the peers of all others.
+std::uint32_t next_number() {
+  static std::atomic<std::uint32_t> latest = 0;
+  return ++latest;
+}
+
+/// A sender that was never added, as far as packets tell its address: with an initiator ID that is made of PIDonFEP and resource index, as
+/// it is by default.
+std::optional<ses::Address> address_of(const ses::Source& source, const ses::EndpointConfig& own) {
+  constexpr std::uint32_t kEnd = 1u << 24, kIndexMask = 0xfff;
+  const std::uint32_t id = source.initiator_id;
+  if (source.fabric_address.is_unspecified() || id >= kEnd || (id & kIndexMask) == 0)
+    return std::nullopt;
+  return ses::Address{.fabric_address = source.fabric_address,
+                      .pid_on_fep = static_cast<std::uint16_t>(id >> 12),
+                      .resource_index = static_cast<std::uint16_t>(id & kIndexMask),
+                      .initiator_id = id,
+                      .relative = own.relative};
+}
+
 }  // namespace
 
 struct Endpoint::Impl final : ses::CompletionSink {
@@ -149,29 +135,60 @@ struct Endpoint::Impl final : ses::CompletionSink {
     if (!operation) return;
     done.push_back(Completion{.operation = *operation,
                               .ok = c.code == ses::ReturnCode::kOk,
-                              .reason = reason_of(c.code),
+                              .reason = reason_of(*operation, c.code),
                               .context = pointer_of(c.context),
                               .length = c.length,
                               .tag = c.tag});
+    if (*operation == Operation::kReceive) add_sender(c.source, done.back());
   }
 
-  /// What becomes of a call, made by `call` unless the process is a child.
-  template <typename Call>
-  Post post(const Call& call) {
-    if (fork_guard.is_in_child()) {
-      refusal = "the endpoint belongs to the parent of this process";
-      return Post::kRefused;
+  void add_sender(const ses::Source& source, Completion& to) const {
+    if (const auto known = peers.find(fep->ses().find_source(source)); known != peers.end()) {
+      to.from = Peer(number, known->first);
+      to.sender = known->second.address;
+    } else if (const auto heard = address_of(source, config)) {
+      to.sender = ses::pack_address(*heard);
     }
-    const auto result = call();
-    refusal = result.has_value() ? "" : reason_of(result.error());
-    if (result.has_value()) return Post::kAccepted;
-    return result.error() == ses::PostError::kAgain ? Post::kTryAgain : Post::kRefused;
   }
+
+  void word_bounds(const ses::SesConfig& c) {
+    receives_full =
+        std::to_string(c.max_receives) + " receives wait already; messages and cancel() make room";
+    peers_full = std::to_string(c.max_peers) + " peers are known already; remove_peer() makes room";
+    windows_full = std::to_string(c.max_memory_regions) +
+                   " windows are open already; close_window() makes room";
+  }
+
+  /// What becomes of a call, made by `call` where its arguments may be those of one.
+  template <typename Call>
+  Post post(std::optional<Peer> peer, const void* data, std::size_t size, const Call& call) {
+    if (fork_guard.is_in_child()) return refuse(kIsChild);
+    if (peer && peer->endpoint_ != number)
+      return refuse("add_peer() of this endpoint did not return this peer");
+    if (data == nullptr && size > 0) return refuse(kNoData);
+    wants_turn = true;
+    const auto result = call();
+    if (result.has_value()) {
+      refusal = "";
+      return Post::kAccepted;
+    }
+    if (result.error() != ses::PostError::kAgain) return refuse(reason_of(result.error()));
+    // Only what peers send, and cancel(), takes receives away: calls again and again would wait for ever.
+    if (!peer) return refuse(receives_full);
+    refusal = "as many operations are under way as an endpoint may have; turn() makes room";
+    return Post::kTryAgain;
+  }
+  Post refuse(const char* why) {
+    refusal = why;
+    return Post::kRefused;
+  }
+  Post refuse(const std::string& why) { return refuse(why.c_str()); }
 
   bool turn(base::Instant now) {
     if (fork_guard.is_in_child()) return false;
     const bool did = fep->turn(now);
     if (did) idle_poll.reset();
+    wants_turn = did;
     if (path_log != nullptr) path_log->on_turn(now, *fep);
     if (desk.is_due(now)) {
       desk.look(now, [&](const std::string& request) {
@@ -183,18 +200,18 @@ struct Endpoint::Impl final : ses::CompletionSink {
     return did;
   }
 
+  /// 0 or less where there is something to do now.
+  base::Duration may_sleep_for(base::Instant now, bool packets_wake) {
+    if (wants_turn || !port->arm_wakeup()) return {};
+    const base::Duration limit = std::min(fep->next_deadline(), desk.deadline()) - now;
+    return packets_wake ? limit : std::min(limit, idle_poll.next());
+  }
+
   /// Until a deadline or `end`, or until there is something to do.
   void sleep(base::Instant now, base::Instant end) {
-    if (!port->arm_wakeup()) return;
-    base::Duration sleep = std::min({end, fep->next_deadline(), desk.deadline()}) - now;
-    // A port without a descriptor cannot wake us.
-    if (port->wakeup_fd() < 0) sleep = std::min(sleep, idle_poll.next());
-    if (sleep <= base::Duration()) return;
-    // Entries with a descriptor of -1 are skipped.
-    pollfd fds[2] = {{.fd = port->wakeup_fd(), .events = POLLIN, .revents = 0}, desk.wakeup()};
-    const timespec limit{sleep.ns() / 1'000'000'000, sleep.ns() % 1'000'000'000};
-    ppoll(fds, 2, &limit, nullptr);
-    if (fds[1].revents != 0) desk.look_soon();
+    const base::Duration limit = std::min(may_sleep_for(now, port->wakeup_fd() >= 0), end - now);
+    if (limit <= base::Duration()) return;
+    if (wakeup.sleep(limit, port->wakeup_fd(), desk.wakeup())) desk.look_soon();
   }
 
   /// The peers may not have heard the last acknowledgements, which only this endpoint can send again.
@@ -208,6 +225,8 @@ struct Endpoint::Impl final : ses::CompletionSink {
     for (base::Instant now = begin;; now = clock_now()) {
       fep->turn(now);
       if (linger.is_over(now, fep->is_idle(), received())) return;
+      wakeup.take_call();
+      wants_turn = false;
       sleep(now, now + base::Duration::from_ms(5));
     }
   }
@@ -222,9 +241,20 @@ struct Endpoint::Impl final : ses::CompletionSink {
   ports::LiveDesk desk;
   base::IdlePoll idle_poll;
   ForkGuard fork_guard;
+  Wakeup wakeup;
+  bool wants_turn = true;            ///< the latest turn did something, or a call came after it
+  bool is_slept_on_outside = false;  ///< may_sleep_for() was called after the latest turn
+  ses::EndpointConfig config;
   ses::EndpointId id = 0;
+  const std::uint32_t number = next_number();
+  struct KnownPeer {
+    Address address;
+    std::uint32_t users = 0;  ///< add_peer() less remove_peer()
+  };
+  std::unordered_map<ses::PeerId, KnownPeer> peers;
   std::deque<Completion> done;  ///< at most one entry for each operation in flight
   const char* refusal = "";     ///< of the latest call
+  std::string receives_full, peers_full, windows_full;
 };
 
 namespace {
@@ -286,6 +316,10 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
     return nullptr;
   }
   auto impl = std::make_unique<Impl>(*settings);
+  if (!impl->wakeup.open()) {
+    error = "no descriptor to sleep on: " + std::string(std::strerror(errno));
+    return nullptr;
+  }
   if (!settings->trace.empty()) {
     impl->trace_file = fep::TraceFile::open(settings->trace, impl->trace, error);
     if (impl->trace_file == nullptr) return nullptr;
@@ -309,16 +343,16 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
     tell(config->security->why_risky_at(impl->port->facts().address));
   const base::Instant now = clock_now();
   impl->fep = std::make_unique<fep::Fep>(*config, *impl->port, impl->rng, impl->trace, now);
-  const auto opened = impl->fep->ses().open_endpoint(
-      now,
-      ses::EndpointConfig{.job_id = static_cast<std::uint32_t>(settings->job),
-                          .relative = settings->mode == fep::AddressMode::kRelative,
-                          .pid_on_fep = static_cast<std::uint16_t>(settings->pid_on_fep),
-                          .resource_index = static_cast<std::uint16_t>(settings->ri),
-                          .initiator_id = initiator_of(*settings),
-                          .has_untagged = false,  // none could be received
-                          .has_datagrams = false},
-      *impl);
+  impl->word_bounds(config->ses);
+  impl->config = {.job_id = static_cast<std::uint32_t>(settings->job),
+                  .relative = settings->mode == fep::AddressMode::kRelative,
+                  .pid_on_fep = static_cast<std::uint16_t>(settings->pid_on_fep),
+                  .resource_index = static_cast<std::uint16_t>(settings->ri),
+                  .initiator_id = initiator_of(*settings),
+                  .sends_ordered = true,
+                  .has_untagged = false,  // none could be received
+                  .has_datagrams = false};
+  const auto opened = impl->fep->ses().open_endpoint(now, impl->config, *impl);
   if (!opened) {
     error = "no endpoint with this job, process number and resource index can be opened";
     return nullptr;
@@ -344,9 +378,8 @@ Endpoint::~Endpoint() {
   }
 }
 
-std::vector<std::uint8_t> Endpoint::address() const {
-  const auto bytes = ses::pack_address(impl_->fep->ses().address_of(impl_->id));
-  return {bytes.begin(), bytes.end()};
+Address Endpoint::address() const {
+  return ses::pack_address(impl_->fep->ses().address_of(impl_->id));
 }
 
 std::string Endpoint::address_text() const {
@@ -354,20 +387,55 @@ std::string Endpoint::address_text() const {
 }
 
 std::optional<Peer> Endpoint::add_peer(std::span<const std::uint8_t> bytes) {
-  const auto address = ses::unpack_address(bytes);
-  if (impl_->fork_guard.is_in_child() || !address || !ses::is_complete(bytes)) return std::nullopt;
+  const auto refuse = [this](const char* why) {
+    impl_->refusal = why;
+    return std::nullopt;
+  };
+  if (impl_->fork_guard.is_in_child()) return refuse(kIsChild);
+  auto address = ses::unpack_address(bytes);
+  if (!address || !ses::is_complete(bytes)) return refuse("these bytes are no address");
   // No packet of ours could ever get there: said at once, not when FI_UET_PEER_TIMEOUT is over.
-  const bool is_v4 = impl_->port->facts().address.is_v4();
-  if (address->fabric_address.is_v4() != is_v4) return std::nullopt;
+  if (address->fabric_address.is_v4() != impl_->port->facts().address.is_v4())
+    return refuse("the address is of the IP family that this endpoint does not have");
+  // The address of a sender, as packets tell it, says nothing of what the endpoint can do. Where that is known it is the same peer.
+  if (address->fep_cap == 0 && address->has_initiator_id) {
+    const auto known =
+        impl_->peers.find(impl_->fep->ses().find_source({.fabric_address = address->fabric_address,
+                                                         .job_id = impl_->config.job_id,
+                                                         .initiator_id = address->initiator_id}));
+    if (known != impl_->peers.end()) address = ses::unpack_address(known->second.address);
+  }
   const auto peer = impl_->fep->ses().add_peer(*address);
-  return peer ? std::optional<Peer>(*peer) : std::nullopt;
+  if (!peer)
+    return refuse(peer.error() == ses::PostError::kNoResources ? impl_->peers_full.c_str()
+                                                               : "these bytes are no address");
+  auto& known = impl_->peers[*peer];
+  if (known.users++ == 0) known.address = ses::pack_address(*address);
+  impl_->refusal = "";
+  return Peer(impl_->number, *peer);
+}
+
+bool Endpoint::remove_peer(Peer peer) {
+  impl_->refusal = kIsChild;
+  if (impl_->fork_guard.is_in_child()) return false;
+  const auto known = impl_->peers.find(peer.number_);
+  impl_->refusal = "add_peer() of this endpoint did not return this peer";
+  if (peer.endpoint_ != impl_->number || known == impl_->peers.end()) return false;
+  impl_->refusal = "";
+  impl_->fep->ses().remove_peer(peer.number_);
+  if (--known->second.users == 0) impl_->peers.erase(known);
+  return true;
 }
 
 Post Endpoint::send(Peer to, std::uint64_t tag, const void* data, std::size_t size, void* context) {
   const iovec all = vector_of(data, size);
-  const ses::SendRequest request{
-      .peer = to, .tagged = true, .tag = tag, .iov = {&all, 1}, .context = context_of(context)};
-  return impl_->post([&] { return impl_->fep->ses().send(clock_now(), impl_->id, request); });
+  const ses::SendRequest request{.peer = to.number_,
+                                 .tagged = true,
+                                 .tag = tag,
+                                 .iov = {&all, 1},
+                                 .context = context_of(context)};
+  return impl_->post(to, data, size,
+                     [&] { return impl_->fep->ses().send(clock_now(), impl_->id, request); });
 }
 
 Post Endpoint::receive(std::uint64_t tag, std::uint64_t ignore, void* data, std::size_t size,
@@ -378,30 +446,43 @@ Post Endpoint::receive(std::uint64_t tag, std::uint64_t ignore, void* data, std:
                                     .ignore = ignore,
                                     .iov = {&all, 1},
                                     .context = context_of(context)};
-  return impl_->post([&] { return impl_->fep->ses().receive(clock_now(), impl_->id, request); });
+  return impl_->post(std::nullopt, data, size,
+                     [&] { return impl_->fep->ses().receive(clock_now(), impl_->id, request); });
 }
 
 Post Endpoint::write(Peer to, Window window, std::uint64_t offset, const void* data,
                      std::size_t size, void* context) {
   const iovec all = vector_of(data, size);
-  const ses::RmaRequest request{.peer = to,
+  const ses::RmaRequest request{.peer = to.number_,
                                 .iov = {&all, 1},
                                 .remote_offset = offset,
                                 .key = window.key,
                                 .context = context_of(context)};
-  return impl_->post([&] { return impl_->fep->ses().rma(clock_now(), impl_->id, request); });
+  return impl_->post(to, data, size,
+                     [&] { return impl_->fep->ses().rma(clock_now(), impl_->id, request); });
 }
 
 Post Endpoint::read(Peer from, Window window, std::uint64_t offset, void* data, std::size_t size,
                     void* context) {
   const iovec all = vector_of(data, size);
-  const ses::RmaRequest request{.peer = from,
+  const ses::RmaRequest request{.peer = from.number_,
                                 .read = true,
                                 .iov = {&all, 1},
                                 .remote_offset = offset,
                                 .key = window.key,
                                 .context = context_of(context)};
-  return impl_->post([&] { return impl_->fep->ses().rma(clock_now(), impl_->id, request); });
+  return impl_->post(from, data, size,
+                     [&] { return impl_->fep->ses().rma(clock_now(), impl_->id, request); });
+}
+
+bool Endpoint::cancel(const void* context) {
+  impl_->refusal = kIsChild;
+  if (impl_->fork_guard.is_in_child()) return false;
+  impl_->refusal = "no operation with this context waits";
+  if (!impl_->fep->ses().cancel(clock_now(), impl_->id, context_of(context))) return false;
+  impl_->refusal = "";
+  impl_->wants_turn = true;
+  return true;
 }
 
 const char* Endpoint::why_not() const {
@@ -409,19 +490,32 @@ const char* Endpoint::why_not() const {
 }
 
 std::optional<Window> Endpoint::open_window(void* data, std::size_t size) {
+  impl_->refusal = kIsChild;
   if (impl_->fork_guard.is_in_child()) return std::nullopt;
+  impl_->refusal = kNoData;
+  if (data == nullptr && size > 0) return std::nullopt;
   const iovec all = vector_of(data, size);
   const auto key = impl_->fep->ses().register_memory(ses::MemoryRequest{
       .iov = {&all, 1}, .remote_read = true, .remote_write = true, .virtual_addressing = false});
+  impl_->refusal = key                                           ? ""
+                   : key.error() == ses::PostError::kNoResources ? impl_->windows_full.c_str()
+                                                                 : reason_of(key.error());
   return key ? std::optional(Window{*key}) : std::nullopt;
 }
 
 void Endpoint::close_window(Window window) {
   if (impl_->fork_guard.is_in_child()) return;
   impl_->fep->ses().deregister_memory(window.key);
+  impl_->wants_turn = true;
 }
 
 bool Endpoint::turn() {
+  if (impl_->fork_guard.is_in_child()) return false;
+  impl_->wakeup.take_call();
+  if (std::exchange(impl_->is_slept_on_outside, false)) {
+    pollfd desk = impl_->desk.wakeup();
+    if (desk.fd >= 0 && ::poll(&desk, 1, 0) == 1) impl_->desk.look_soon();
+  }
   return impl_->turn(clock_now());
 }
 
@@ -432,17 +526,37 @@ std::optional<Completion> Endpoint::poll() {
   return first;
 }
 
-std::optional<Completion> Endpoint::wait(int milliseconds) {
-  const base::Instant end = clock_now() + base::Duration::from_ms(milliseconds);
+std::optional<Completion> Endpoint::wait(std::chrono::milliseconds limit) {
+  constexpr std::chrono::milliseconds kForEver = std::chrono::years(10);  // no sum of it overflows
+  const base::Instant end =
+      clock_now() + base::Duration::from_ms(std::min(limit, kForEver).count());
   impl_->idle_poll.reset();
   while (!impl_->fork_guard.is_in_child()) {
-    const bool busy = turn();
+    const bool busy = impl_->turn(clock_now());
     if (auto completion = poll()) return completion;
+    if (impl_->wakeup.take_call()) return std::nullopt;
     const base::Instant now = clock_now();
     if (now >= end) return std::nullopt;
     if (!busy) impl_->sleep(now, end);
   }
   return std::nullopt;
+}
+
+int Endpoint::wakeup_fd() const {
+  return impl_->wakeup.fd();
+}
+
+std::chrono::nanoseconds Endpoint::may_sleep_for() {
+  if (impl_->fork_guard.is_in_child()) return std::chrono::nanoseconds::max();
+  if (!impl_->done.empty()) return {};
+  impl_->is_slept_on_outside = true;
+  const bool packets_wake = impl_->wakeup.watch(impl_->port->wakeup_fd(), impl_->desk.wakeup());
+  const base::Duration limit = impl_->may_sleep_for(clock_now(), packets_wake);
+  return std::chrono::nanoseconds(std::max<std::int64_t>(limit.ns(), 0));
+}
+
+void Endpoint::wake() {
+  if (!impl_->fork_guard.is_in_child()) impl_->wakeup.call();
 }
 
 }  // namespace uet

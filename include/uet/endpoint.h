@@ -1,11 +1,18 @@
 /// An Ultra Ethernet Transport endpoint for programs that do not want libfabric: link with -luet.
 ///
-/// One Endpoint is one fabric endpoint with one address. It belongs to one thread, and sends and receives nothing
-/// unless turn() or wait() is called. With keys it has threads that look at their files, and DPDK ports have theirs. Buffers stay the
-/// caller's and must stay valid until their completion has been polled; that of a receive which no message takes until the endpoint
-/// has gone. Calls may throw std::bad_alloc, but open() and the destructor.
+/// One Endpoint is one fabric endpoint with one address. It belongs to one thread, which may have several; wake() alone is for others. It sends
+/// and receives nothing unless turn() or wait() is called. With keys it has threads that look at their files, and DPDK ports have theirs.
+///
+/// Buffers stay the caller's and must stay valid until their completion has been polled; that of a receive which no message takes until
+/// cancel() or until the endpoint has gone. Calls may throw std::bad_alloc, but open() and the destructor.
+///
+/// Order. Messages from one Endpoint to one Peer meet the receives there in the order of their send() calls, over whatever paths they take. Nothing
+/// else is ordered: a short message may complete before a longer one that was sent first, and a message may be received before what was
+/// written or read in calls before it. Who announces a write with a message sends that when the write is complete.
+///
 /// A child made by fork() has no endpoint: there, each call does nothing (posts are refused), and so does the destructor (not in one made by clone() or _Fork(), which must not touch it). A program that
 /// becomes a daemon opens its endpoints afterwards.
+///
 /// Needs C++20 (-std=c++20). examples/two_endpoints.cc is a whole program.
 #pragma once
 
@@ -13,14 +20,17 @@
 #error "uet/endpoint.h needs C++20: compile with -std=c++20"
 #endif
 
+#include <array>
+#include <chrono>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #if defined(__GNUC__)
 #define UET_API __attribute__((visibility("default")))
@@ -32,25 +42,58 @@ namespace uet {
 
 enum class Operation : std::uint8_t { kSend, kReceive, kWrite, kRead };
 
-/// What became of a call that begins an operation.
+/// What became of a call that begins an operation. Unless it was accepted, it has done nothing.
 enum class Post : std::uint8_t {
   kAccepted,  ///< one Completion will tell of its end
-  kTryAgain,  ///< no room now: the same call again after turn()
-  kRefused,   ///< it would be refused each time; Endpoint::why_not() says why
+  /// As many sends, writes and reads are under way as an endpoint may have (4,096, or 2 * FI_UET_TX_SIZE where that is more): the same call again after turn(). Each of
+  /// them ends when its target has answered, or after FI_UET_PEER_TIMEOUT of silence; a target that answers, but has no room for the
+  /// message, may keep it waiting for ever.
+  kTryAgain,
+  kRefused,  ///< the same call is refused until something else changes; Endpoint::why_not() says what
+};
+
+/// The address of an endpoint, to be carried to its peers by whatever means. The same bytes as those of libfabric's fi_getname().
+using Address = std::array<std::uint8_t, 32>;
+
+/// Another endpoint, as the Endpoint knows it that it came from: others refuse it. A value to copy, compare and put into maps.
+class Peer {
+ public:
+  constexpr Peer() = default;  ///< none: refused everywhere
+  friend constexpr auto operator<=>(const Peer&, const Peer&) = default;
+
+ private:
+  friend class Endpoint;
+  friend struct std::hash<Peer>;
+  constexpr Peer(std::uint32_t endpoint, std::uint32_t number)
+      : endpoint_(endpoint), number_(number) {}
+
+  std::uint32_t endpoint_ = 0;  ///< numbered in the process, never twice
+  std::uint32_t number_ = 0;
 };
 
 /// The end of one operation. Exactly one for each that was accepted.
 struct Completion {
   Operation operation{};
+  /// Sends: the target has acknowledged the whole message, and keeps it for a receive that is posted later where there is none. It does not say
+  /// that a receive took it, or that it fitted there. Writes: the data is in the target's memory. Reads, receives: it is in ours.
   bool ok = false;
   const char* reason = "";  ///< when not ok
   void* context = nullptr;  ///< as given with the operation
   std::size_t length = 0;   ///< bytes transferred
   std::uint64_t tag = 0;    ///< receives: of the message
+  /// Receives: who sent the message, where add_peer() was given its address. Without keys (FI_UET_KEYS) this and `sender` are what the packets claim.
+  std::optional<Peer> from;
+  /// Receives: the address of the sender, for add_peer(): a server answers whom it has never heard of, and forgets it, with
+  ///
+  ///     if (const auto peer = endpoint->add_peer(completion.sender)) {
+  ///       endpoint->send(*peer, ...);
+  ///       endpoint->remove_peer(*peer);
+  ///     }
+  ///
+  /// All zero where packets do not tell it: of a sender with FI_UET_INITIATOR_ID, which has to be added by its own address. Such a setting below 2^24
+  /// cannot be told from a usual one, and leads to an endpoint that is not there.
+  Address sender{};
 };
-
-/// Another endpoint, after add_peer().
-using Peer = std::uint32_t;
 
 /// A piece of memory that peers may write and read, as told to them by whatever means.
 struct Window {
@@ -73,36 +116,59 @@ class UET_API Endpoint {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  /// What peers need to know, to be carried by whatever means: 32 bytes.
-  std::vector<std::uint8_t> address() const;
+  Address address() const;
   std::string address_text() const;
-  /// Nothing when the bytes are no address, or one of the IP family that the endpoint does not have.
-  std::optional<Peer> add_peer(std::span<const std::uint8_t> address);
 
-  // Each begins an operation, or has done nothing.
+  /// Of address() there. Nothing, and a reason in why_not(), when the bytes are no address, or one of the IP family that the endpoint does not have, or
+  /// when 131,072 peers are known. The same address is the same Peer; two addresses of one sender are two, and completions name one of them.
+  std::optional<Peer> add_peer(std::span<const std::uint8_t> address);
+  /// Takes back one add_peer(). After the last one the Peer is refused; what was begun with it goes on, and knows no order with what is sent to a Peer
+  /// that is added for the same address later. False when it is none of this endpoint.
+  bool remove_peer(Peer peer);
+
+  // Each begins an operation, or has done nothing. `data` may be null where `size` is 0. `context` is the caller's, for the Completion.
   Post send(Peer to, std::uint64_t tag, const void* data, std::size_t size, void* context);
-  /// Takes a message whose tag equals `tag` in the bits that are 0 in `ignore`.
+  /// Takes a message whose tag equals `tag` in the bits that are 0 in `ignore`. Refused while 65,536 receives wait, or 4 * FI_UET_RX_SIZE where that is more: messages
+  /// and cancel() make room.
   Post receive(std::uint64_t tag, std::uint64_t ignore, void* data, std::size_t size,
                void* context);
   Post write(Peer to, Window window, std::uint64_t offset, const void* data, std::size_t size,
              void* context);
   Post read(Peer from, Window window, std::uint64_t offset, void* data, std::size_t size,
             void* context);
+  /// Takes back one receive that no message has taken yet, or one other operation that has not begun to leave, posted with `context`; of several any. Its
+  /// completion, not ok, follows. False when there is none.
+  bool cancel(const void* context);
 
-  /// A sentence about the latest of these calls; empty when it was accepted.
+  /// A sentence about the latest call of those above and of open_window(); empty when it did what it was asked for.
   const char* why_not() const;
 
-  /// Lets every peer write and read `size` bytes at `data` until close_window(). Nothing when there
-  /// is no room.
+  /// Lets every peer write and read `size` bytes at `data` until close_window(). Their accesses are not announced: the memory changes without a word.
+  /// Nothing, and a reason in why_not(), when there is no room for another window, or no memory.
   std::optional<Window> open_window(void* data, std::size_t size);
   void close_window(Window window);
 
   /// Receives, sends, looks at timers. True when something happened.
   bool turn();
   std::optional<Completion> poll();
-  /// Turns until a completion is there or the time is over, sleeping when idle; once where `milliseconds` is 0 or less. Signals do not
-  /// end it.
-  std::optional<Completion> wait(int milliseconds);
+  /// Turns until a completion is there, the time is over or wake() is called, sleeping when idle; once where `limit` is 0 or less. Signals
+  /// do not end it.
+  std::optional<Completion> wait(std::chrono::milliseconds limit);
+
+  // For programs that sleep in a loop of their own, on several endpoints or on other descriptors too:
+  //
+  //     endpoint->turn();
+  //     while (const auto completion = endpoint->poll()) ...
+  //     ppoll(descriptors with endpoint->wakeup_fd(), at most endpoint->may_sleep_for());
+
+  /// Becomes readable when turn() has work that may_sleep_for() did not know of. To be polled for reading (epoll, poll, io_uring) and for nothing
+  /// else. The same for the life of the endpoint.
+  int wakeup_fd() const;
+  /// How long the thread may sleep before it calls turn(), unless wakeup_fd() becomes readable; 0 when there is something to turn() or to poll() now. To be
+  /// called before each sleep, with no other call of this endpoint between: it arms wakeup_fd(). Over ports that wake no sleeper it is a millisecond at most.
+  std::chrono::nanoseconds may_sleep_for();
+  /// From any thread, and from signal handlers: ends wait(), or the next one, or makes wakeup_fd() readable until the next turn().
+  void wake();
 
  private:
   struct Impl;
@@ -111,3 +177,10 @@ class UET_API Endpoint {
 };
 
 }  // namespace uet
+
+template <>
+struct std::hash<uet::Peer> {
+  std::size_t operator()(const uet::Peer& peer) const noexcept {
+    return std::hash<std::uint64_t>()(std::uint64_t{peer.endpoint_} << 32 | peer.number_);
+  }
+};

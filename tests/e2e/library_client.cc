@@ -6,6 +6,7 @@
 ///   quit
 #include <uet/endpoint.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
@@ -31,7 +32,7 @@ std::string open() {
 }
 
 std::string wait_for(const char* success) {
-  const auto completion = endpoint->wait(10'000);
+  const auto completion = endpoint->wait(std::chrono::seconds(10));
   if (!completion) return "nothing in ten seconds";
   return completion->ok ? success : completion->reason;
 }

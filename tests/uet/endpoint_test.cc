@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -18,11 +20,14 @@
 #include <iterator>
 #include <map>
 #include <thread>
+#include <unordered_set>
 
 #include "lib/ports/live_socket.h"
 
 namespace uet {
 namespace {
+
+using namespace std::chrono_literals;
 
 class EndpointTest : public testing::Test {
  protected:
@@ -43,14 +48,14 @@ class EndpointTest : public testing::Test {
       a_->turn();
       b_->turn();
       if (const auto done = side.poll()) return *done;
-      if (const auto done = side.wait(1)) return *done;
+      if (const auto done = side.wait(1ms)) return *done;
     }
     ADD_FAILURE() << "no completion";
     return {};
   }
 
   std::unique_ptr<Endpoint> a_, b_;
-  Peer b_at_a_ = 0;
+  Peer b_at_a_;
 };
 
 TEST(Endpoint, open__says_what_is_wrong) {
@@ -156,10 +161,284 @@ TEST_F(EndpointTest, messages__arrive_with_their_tag) {
 
 // What can never be accepted says so: a program that tries again would do so for ever.
 TEST_F(EndpointTest, send__to_an_unknown_peer_is_refused_with_a_reason) {
-  EXPECT_EQ(a_->send(b_at_a_ + 1000, 1, "x", 1, nullptr), Post::kRefused);
+  EXPECT_EQ(a_->send(Peer(), 1, "x", 1, nullptr), Post::kRefused);
   EXPECT_NE(std::string(a_->why_not()), "");
   EXPECT_EQ(a_->send(b_at_a_, 1, "x", 1, nullptr), Post::kAccepted);
   EXPECT_EQ(std::string(a_->why_not()), "");
+}
+
+// The first peer of each endpoint has the same number in it.
+TEST_F(EndpointTest, send__refuses_the_peer_of_another_endpoint) {
+  const auto a_at_b = b_->add_peer(a_->address());
+  ASSERT_TRUE(a_at_b);
+  EXPECT_NE(*a_at_b, b_at_a_);
+  EXPECT_EQ(a_->send(*a_at_b, 1, "x", 1, nullptr), Post::kRefused);
+  EXPECT_NE(std::string(a_->why_not()), "");
+  EXPECT_FALSE(a_->remove_peer(*a_at_b));
+  EXPECT_EQ((std::unordered_set<Peer>{*a_at_b, b_at_a_, b_at_a_}.size()), 2u);
+}
+
+TEST_F(EndpointTest, calls__refuse_null_with_a_size) {
+  char byte = 0;
+  const auto window = b_->open_window(&byte, 1);
+  ASSERT_TRUE(window);
+  EXPECT_EQ(a_->send(b_at_a_, 1, nullptr, 1, nullptr), Post::kRefused);
+  EXPECT_NE(std::string(a_->why_not()).find("null"), std::string::npos);
+  EXPECT_EQ(a_->receive(1, 0, nullptr, 1, nullptr), Post::kRefused);
+  EXPECT_EQ(a_->write(b_at_a_, *window, 0, nullptr, 1, nullptr), Post::kRefused);
+  EXPECT_EQ(a_->read(b_at_a_, *window, 0, nullptr, 1, nullptr), Post::kRefused);
+  EXPECT_FALSE(a_->open_window(nullptr, 1));
+  EXPECT_NE(std::string(a_->why_not()).find("null"), std::string::npos);
+  EXPECT_EQ(a_->send(b_at_a_, 1, nullptr, 0, nullptr), Post::kAccepted);
+}
+
+// Long and short messages in turns: without an order the short ones overtake.
+TEST_F(EndpointTest, sends__meet_receives_in_their_order) {
+  constexpr std::size_t kCount = 40, kLong = 200'000;
+  std::vector<std::vector<char>> in(kCount, std::vector<char>(kLong)), out(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    out[i].assign(i % 2 == 0 ? kLong : 8, static_cast<char>(i));
+    ASSERT_EQ(b_->receive(7, 0, in[i].data(), kLong, nullptr), Post::kAccepted);
+  }
+  for (const auto& message : out)
+    ASSERT_EQ(a_->send(b_at_a_, 7, message.data(), message.size(), nullptr), Post::kAccepted);
+  for (std::size_t i = 0; i < kCount; ++i) EXPECT_TRUE(finish(*b_).ok);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    EXPECT_EQ(in[i].front(), static_cast<char>(i));
+    EXPECT_EQ(in[i][out[i].size() - 1], static_cast<char>(i));
+  }
+}
+
+TEST_F(EndpointTest, receive__names_a_sender_that_was_added) {
+  const auto a_at_b = b_->add_peer(a_->address());
+  ASSERT_TRUE(a_at_b);
+  char buffer[8];
+  ASSERT_EQ(b_->receive(1, 0, buffer, sizeof buffer, nullptr), Post::kAccepted);
+  ASSERT_EQ(a_->send(b_at_a_, 1, "x", 1, nullptr), Post::kAccepted);
+  const Completion received = finish(*b_);
+  EXPECT_EQ(received.from, a_at_b);
+  EXPECT_EQ(received.sender, a_->address());
+  EXPECT_EQ(b_->add_peer(received.sender), a_at_b);
+  const Completion sent = finish(*a_);
+  EXPECT_EQ(sent.from, std::nullopt);
+}
+
+TEST_F(EndpointTest, receive__tells_the_address_of_a_stranger_that_can_be_answered) {
+  char request[8], answer[8] = "";
+  ASSERT_EQ(a_->receive(2, 0, answer, sizeof answer, nullptr), Post::kAccepted);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_EQ(b_->receive(1, 0, request, sizeof request, nullptr), Post::kAccepted);
+    ASSERT_EQ(a_->send(b_at_a_, 1, "x", 1, nullptr), Post::kAccepted);
+    const Completion received = finish(*b_);
+    ASSERT_TRUE(received.ok);
+    EXPECT_EQ(received.from, std::nullopt) << "of a peer that was removed";
+    EXPECT_TRUE(finish(*a_).ok);
+    const auto peer = b_->add_peer(received.sender);
+    ASSERT_TRUE(peer) << b_->why_not();
+    ASSERT_EQ(b_->send(*peer, 2, "answer", 7, nullptr), Post::kAccepted);
+    EXPECT_TRUE(b_->remove_peer(*peer));
+    EXPECT_FALSE(b_->remove_peer(*peer));
+    EXPECT_EQ(b_->send(*peer, 2, "answer", 7, nullptr), Post::kRefused);
+    const Completion answered = finish(*a_);
+    EXPECT_EQ(answered.from, b_at_a_);
+    EXPECT_EQ(std::string(answer), "answer");
+    EXPECT_TRUE(finish(*b_).ok);
+    ASSERT_EQ(a_->receive(2, 0, answer, sizeof answer, nullptr), Post::kAccepted);
+  }
+}
+
+TEST_F(EndpointTest, receive__tells_no_address_where_the_sender_has_an_id_of_its_own) {
+  std::string error;
+  a_ = Endpoint::open({{"addr", "127.0.77.3"}, {"initiator_id", "4294967295"}}, error);
+  ASSERT_NE(a_, nullptr) << error;
+  b_at_a_ = *a_->add_peer(b_->address());
+  char buffer[8];
+  for (int is_known = 0; is_known < 2; ++is_known) {
+    ASSERT_EQ(b_->receive(1, 0, buffer, sizeof buffer, nullptr), Post::kAccepted);
+    ASSERT_EQ(a_->send(b_at_a_, 1, "x", 1, nullptr), Post::kAccepted);
+    const Completion received = finish(*b_);
+    EXPECT_EQ(received.sender, is_known != 0 ? a_->address() : Address{});
+    EXPECT_EQ(b_->add_peer(received.sender).has_value(), is_known != 0);
+    ASSERT_TRUE(b_->add_peer(a_->address()));
+  }
+}
+
+TEST_F(EndpointTest, remove_peer__takes_back_one_add_peer) {
+  EXPECT_EQ(a_->add_peer(b_->address()), b_at_a_);
+  EXPECT_TRUE(a_->remove_peer(b_at_a_));
+  EXPECT_EQ(a_->send(b_at_a_, 1, "x", 1, nullptr), Post::kAccepted);
+  EXPECT_TRUE(a_->remove_peer(b_at_a_));
+  EXPECT_EQ(a_->send(b_at_a_, 1, "x", 1, nullptr), Post::kRefused);
+  EXPECT_NE(std::string(a_->why_not()), "");
+}
+
+TEST_F(EndpointTest, add_peer__has_room_again_for_what_was_removed) {
+  Address other = b_->address();
+  std::optional<Peer> last;
+  auto add_next = [&, n = std::uint32_t{0}]() mutable {
+    std::memcpy(other.data() + 12, &++n, sizeof n);  // of the initiator
+    last = a_->add_peer(other);
+    return last.has_value();
+  };
+  int added = 1;
+  for (std::optional<Peer> before; add_next(); before = last) {
+    ASSERT_NE(before, last);
+    ++added;
+  }
+  EXPECT_EQ(added, 131'072);
+  EXPECT_NE(std::string(a_->why_not()).find("131072 peers"), std::string::npos) << a_->why_not();
+  EXPECT_TRUE(a_->remove_peer(b_at_a_));
+  EXPECT_TRUE(add_next());
+}
+
+TEST_F(EndpointTest, receive__beyond_the_limit_is_refused) {
+  char buffer[8];
+  for (int i = 0; i < 65'536; ++i)
+    ASSERT_EQ(a_->receive(1, 0, buffer, sizeof buffer, nullptr), Post::kAccepted) << i;
+  EXPECT_EQ(a_->receive(1, 0, buffer, sizeof buffer, nullptr), Post::kRefused);
+  EXPECT_NE(std::string(a_->why_not()).find("65536 receives"), std::string::npos);
+  EXPECT_TRUE(a_->cancel(nullptr));
+  EXPECT_EQ(a_->receive(1, 0, buffer, sizeof buffer, nullptr), Post::kAccepted);
+}
+
+TEST_F(EndpointTest, send__beyond_the_limit_may_be_tried_again) {
+  Post post;
+  while ((post = a_->send(b_at_a_, 1, "x", 1, nullptr)) == Post::kAccepted) {
+  }
+  EXPECT_EQ(post, Post::kTryAgain);
+  EXPECT_TRUE(finish(*a_).ok);
+  EXPECT_EQ(a_->send(b_at_a_, 1, "x", 1, nullptr), Post::kAccepted);
+}
+
+TEST_F(EndpointTest, cancel__takes_back_a_receive) {
+  char taken[8], left[8];
+  ASSERT_EQ(b_->receive(1, 0, taken, sizeof taken, taken), Post::kAccepted);
+  ASSERT_EQ(b_->receive(1, 0, left, sizeof left, left), Post::kAccepted);
+  EXPECT_FALSE(b_->cancel(this));
+  EXPECT_NE(std::string(b_->why_not()), "");
+  EXPECT_TRUE(b_->cancel(taken));
+  const auto cancelled = b_->poll();
+  ASSERT_TRUE(cancelled);
+  EXPECT_FALSE(cancelled->ok);
+  EXPECT_EQ(cancelled->context, taken);
+  EXPECT_NE(std::string(cancelled->reason).find("cancel()"), std::string::npos);
+  EXPECT_FALSE(b_->cancel(taken));
+  ASSERT_EQ(a_->send(b_at_a_, 1, "x", 1, nullptr), Post::kAccepted);
+  EXPECT_EQ(finish(*b_).context, left);
+}
+
+TEST_F(EndpointTest, write__into_a_window_that_closes_meanwhile_says_so) {
+  std::vector<char> memory(8'000'000);
+  const auto window = b_->open_window(memory.data(), memory.size());
+  ASSERT_TRUE(window);
+  ASSERT_EQ(a_->write(b_at_a_, *window, 0, memory.data(), memory.size(), nullptr), Post::kAccepted);
+  while (memory.data()[0] == 0 && !a_->poll()) {
+    a_->turn();
+    b_->turn();
+    memory.data()[0] = 1;
+  }
+  for (int i = 0; i < 4; ++i) {
+    a_->turn();
+    b_->turn();
+  }
+  b_->close_window(*window);
+  const Completion ended = finish(*a_);
+  EXPECT_FALSE(ended.ok);
+  EXPECT_NE(std::string(ended.reason).find("window"), std::string::npos) << ended.reason;
+}
+
+/// A program of one thread that sleeps until one of its endpoints has something.
+TEST_F(EndpointTest, wakeup_fd__one_thread_sleeps_on_two_endpoints) {
+  constexpr int kRounds = 50;
+  char request[8], answer[8];
+  int rounds = 0, sleeps = 0;
+  const auto ask = [&] {
+    EXPECT_EQ(a_->receive(2, 0, answer, sizeof answer, nullptr), Post::kAccepted);
+    EXPECT_EQ(b_->receive(1, 0, request, sizeof request, nullptr), Post::kAccepted);
+    EXPECT_EQ(a_->send(b_at_a_, 1, "x", 1, nullptr), Post::kAccepted);
+  };
+  const auto react = [&](const Endpoint& at, const Completion& c) {
+    EXPECT_TRUE(c.ok) << c.reason;
+    if (c.operation != Operation::kReceive) return;
+    if (&at == a_.get()) {
+      if (++rounds < kRounds) ask();
+      return;
+    }
+    const auto peer = b_->add_peer(c.sender);
+    ASSERT_TRUE(peer);
+    EXPECT_EQ(b_->send(*peer, 2, "y", 1, nullptr), Post::kAccepted);
+    b_->remove_peer(*peer);
+  };
+  EXPECT_EQ(a_->may_sleep_for(), 0ns) << "before its first turn";
+  ask();
+  const auto end = std::chrono::steady_clock::now() + 30s;
+  while (rounds < kRounds && std::chrono::steady_clock::now() < end) {
+    std::chrono::nanoseconds limit = 10s;
+    for (auto* side : {&a_, &b_}) {
+      while ((*side)->turn()) {
+      }
+      while (const auto completion = (*side)->poll()) react(**side, *completion);
+    }
+    pollfd fds[] = {{.fd = a_->wakeup_fd(), .events = POLLIN, .revents = 0},
+                    {.fd = b_->wakeup_fd(), .events = POLLIN, .revents = 0}};
+    for (auto* side : {&a_, &b_}) limit = std::min(limit, (*side)->may_sleep_for());
+    if (limit == 0ns) continue;
+    const timespec time{limit / 1s, (limit % 1s).count()};
+    ppoll(fds, 2, &time, nullptr);
+    ++sleeps;
+  }
+  EXPECT_EQ(rounds, kRounds);
+  EXPECT_GT(sleeps, 0);
+  EXPECT_LT(sleeps, 100 * kRounds) << "it does not sleep";
+}
+
+TEST_F(EndpointTest, may_sleep_for__is_0_while_a_completion_waits) {
+  while (a_->turn()) {
+  }
+  EXPECT_GT(a_->may_sleep_for(), 0ns);
+  char buffer[8];
+  ASSERT_EQ(a_->receive(1, 0, buffer, sizeof buffer, buffer), Post::kAccepted);
+  while (a_->turn()) {
+  }
+  EXPECT_GT(a_->may_sleep_for(), 0ns);
+  ASSERT_TRUE(a_->cancel(buffer));
+  while (a_->turn()) {
+  }
+  EXPECT_EQ(a_->may_sleep_for(), 0ns);
+  EXPECT_TRUE(a_->poll());
+  EXPECT_GT(a_->may_sleep_for(), 0ns);
+}
+
+TEST_F(EndpointTest, wake__ends_one_wait_of_another_thread) {
+  std::thread other([&] {
+    std::this_thread::sleep_for(50ms);
+    a_->wake();
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(a_->wait(std::chrono::milliseconds::max()));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 40ms);
+  other.join();
+  a_->wake();
+  EXPECT_FALSE(a_->wait(1h)) << "the next one";
+  EXPECT_FALSE(a_->wait(1ms));
+}
+
+TEST_F(EndpointTest, wake__makes_wakeup_fd_readable_until_the_next_turn) {
+  const auto is_readable = [&] {
+    pollfd fd{.fd = a_->wakeup_fd(), .events = POLLIN, .revents = 0};
+    return poll(&fd, 1, 0) == 1;
+  };
+  EXPECT_FALSE(is_readable());
+  a_->wake();
+  EXPECT_TRUE(is_readable());
+  a_->turn();
+  EXPECT_FALSE(is_readable());
+}
+
+TEST_F(EndpointTest, open__says_that_this_process_may_have_the_port) {
+  std::string error;
+  EXPECT_EQ(Endpoint::open({{"port", "udp"}, {"addr", "127.0.77.1"}}, error), nullptr);
+  EXPECT_NE(error.find("this process"), std::string::npos) << error;
 }
 
 TEST_F(EndpointTest, windows__are_written_and_read) {
@@ -217,8 +496,14 @@ TEST(Endpoint, is_seen_by_uet_stat_while_it_turns_and_while_it_waits) {
   std::string error;
   auto endpoint = Endpoint::open({{"port", "udp"}, {"addr", "127.0.77.4"}}, error);
   ASSERT_NE(endpoint, nullptr) << error;
-  for (const std::string& text : {seen_from_outside([&] { endpoint->turn(); }),
-                                  seen_from_outside([&] { endpoint->wait(50); })}) {
+  for (const std::string& text :
+       {seen_from_outside([&] { endpoint->turn(); }),
+        seen_from_outside([&] { endpoint->wait(50ms); }), seen_from_outside([&] {
+          while (endpoint->turn()) {
+          }
+          pollfd fd{.fd = endpoint->wakeup_fd(), .events = POLLIN};
+          poll(&fd, 1, static_cast<int>(endpoint->may_sleep_for() / 1ms));
+        })}) {
     EXPECT_NE(text.find(R"("address":"127.0.77.4")"), std::string::npos) << text;
     EXPECT_NE(text.find(R"("program":"uet_test")"), std::string::npos) << text;
   }
@@ -285,8 +570,10 @@ TEST_F(EndpointTest, fork__child_sends_nothing_and_its_parent_goes_on) {
               const bool is_refused =
                   a_->send(*to_listener, 2, "two", 3, nullptr) == Post::kRefused &&
                   std::string(a_->why_not()) != "" && !a_->add_peer(b_->address()) &&
-                  !a_->open_window(this, 1);
-              return !a_->turn() && !a_->wait(10) && !a_->poll() && is_refused;
+                  !a_->open_window(this, 1) && !a_->cancel(nullptr) && !a_->remove_peer(b_at_a_) &&
+                  a_->may_sleep_for() > 1h;
+              a_->wake();
+              return !a_->turn() && !a_->wait(10ms) && !a_->poll() && is_refused;
             }),
             0);
   EXPECT_EQ(listener.heard(), 0) << "the child that called";
@@ -363,6 +650,8 @@ TEST_F(EndpointTest, fork__child_opens_endpoints_of_its_own) {
 }
 
 TEST_F(EndpointTest, add_peer__refuses_other_bytes) {
+  EXPECT_FALSE(a_->add_peer({}));
+  EXPECT_NE(std::string(a_->why_not()), "");
   EXPECT_FALSE(a_->add_peer(std::vector<std::uint8_t>(7)).has_value());
   EXPECT_FALSE(a_->add_peer(std::vector<std::uint8_t>(32, 0xff)).has_value());
 }

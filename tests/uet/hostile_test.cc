@@ -126,7 +126,7 @@ class HostileNetwork : public testing::Test {
   }
 
   std::unique_ptr<Endpoint> sides_[2];
-  Peer peer_ = 0;
+  Peer peer_;
   base::Rng rng_;
 };
 
