@@ -102,7 +102,8 @@ const char* describe_prov_errno(int prov_errno) {
     case ReturnCode::kOpViolation:
       return "the operation contradicts itself or its earlier packets";
     case ReturnCode::kBadIndex:
-      return "no endpoint has this resource index";
+      return "no endpoint has this resource index; if the process of the peer was started again, "
+             "ask for its address anew";
     case ReturnCode::kBadPid:
       return "no process has this PIDonFEP";
     case ReturnCode::kBadJobId:

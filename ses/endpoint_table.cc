@@ -7,8 +7,6 @@
 namespace uet::ses {
 namespace {
 
-constexpr std::uint16_t kLastIndex = 0xfff;
-
 template <typename Map, typename Key>
 void erase_one(Map& map, const Key& key, const Endpoint* endpoint) {
   const auto [first, last] = map.equal_range(key);
@@ -38,14 +36,15 @@ void for_each_job(const EndpointConfig& c, Visit&& visit) {
 }  // namespace
 
 EndpointTable::EndpointTable(std::uint32_t max, net::FabricAddress own_address,
-                             base::Duration ri_reuse)
-    : max_(std::min<std::uint32_t>(max, kLastIndex - 1)),
+                             base::Duration ri_reuse, std::uint16_t first_index)
+    : max_(std::min<std::uint32_t>(max, kMaxIndex - 1)),
       own_address_(own_address),
-      ri_reuse_(ri_reuse) {}
+      ri_reuse_(ri_reuse),
+      next_index_(first_index) {}
 
 PostResult<Endpoint*> EndpointTable::open(Instant now, const EndpointConfig& config,
                                           CompletionSink& sink) {
-  if (!are_jobs(config) || config.pid_on_fep > 0xfff || config.resource_index > kLastIndex)
+  if (!are_jobs(config) || config.pid_on_fep > 0xfff || config.resource_index > kMaxIndex)
     return PostError::kBadArgument;
   std::erase_if(resting_, [now](const auto& entry) { return entry.second <= now; });
   std::uint16_t index = config.resource_index;
@@ -169,9 +168,9 @@ bool EndpointTable::is_resting(Instant now, const EndpointConfig& c, std::uint16
 
 /// Goes round, so that numbers come back late even without the resting time. 0 when all are taken.
 std::uint16_t EndpointTable::choose_index(Instant now, const EndpointConfig& config) {
-  for (unsigned i = 0; i < kLastIndex; ++i) {
+  for (unsigned i = 0; i < kMaxIndex; ++i) {
     const std::uint16_t index = next_index_;
-    next_index_ = next_index_ == kLastIndex ? 1 : static_cast<std::uint16_t>(next_index_ + 1);
+    next_index_ = next_index_ == kMaxIndex ? 1 : static_cast<std::uint16_t>(next_index_ + 1);
     if (!is_held(config, index) && !is_resting(now, config, index)) return index;
   }
   return 0;

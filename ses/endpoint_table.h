@@ -9,6 +9,9 @@
 
 namespace uet::ses {
 
+/// Resource indices are 1 to this one. [SES 2]
+inline constexpr std::uint16_t kMaxIndex = 0xfff;
+
 /// Where a request wants to go.
 struct Target {
   bool relative = true;
@@ -21,7 +24,9 @@ enum class RiKind : std::uint8_t { kUntagged, kTagged, kRma, kDatagram, kAny };
 
 class EndpointTable {
  public:
-  EndpointTable(std::uint32_t max, net::FabricAddress own_address, base::Duration ri_reuse);
+  /// The indices that it chooses go round from `first_index`.
+  EndpointTable(std::uint32_t max, net::FabricAddress own_address, base::Duration ri_reuse,
+                std::uint16_t first_index = 1);
 
   PostResult<Endpoint*> open(Instant now, const EndpointConfig& config, CompletionSink& sink);
   /// The RI stays unused for the reuse time, so that nothing meant for this endpoint reaches
@@ -75,7 +80,7 @@ class EndpointTable {
   net::FabricAddress own_address_;
   base::Duration ri_reuse_;
   std::size_t open_ = 0;
-  std::uint16_t next_index_ = 1;
+  std::uint16_t next_index_;
   std::vector<Slot> slots_;
   std::vector<Slot> contexts_;
   /// Of the latest packet: nearly all are for few endpoints.

@@ -46,6 +46,9 @@ struct SesConfig {
   /// What belongs to a message is kept for so long without a word of it, as long as the loop turns.
   base::Duration message_idle = base::Duration::from_seconds(60);
   base::Duration ri_reuse = base::Duration::from_seconds(1);
+  /// Resource indices that SES chooses begin anywhere, so that the address of a process that had this fabric address before names none of
+  /// its endpoints. Else at 1. [decision 168]
+  bool index_by_chance = false;
   std::uint16_t max_ack_data =
       16;  ///< read data that rides on an ACK, bytes per message; no more than the carrier keeps
   std::uint16_t iov_limit = 16;

@@ -189,6 +189,8 @@ void apply_messages(const Settings& s, ses::SesConfig& ses) {
   ses.restart_limit = s.restart_limit;
   ses.reject_long = s.reject_long;
   ses.spray_ordered = s.spray_ordered;
+  // An address that each process takes if it is free goes to another one when its process ends; what its user gave to one stays that one's.
+  ses.index_by_chance = s.addresses.size() != 1;
   ses.retry_limit = static_cast<std::uint32_t>(s.retry);
   ses.max_sends = std::max(ses.max_sends, static_cast<std::uint32_t>(2 * s.tx_size));
   ses.max_receives = std::max(ses.max_receives, static_cast<std::uint32_t>(4 * s.rx_size));

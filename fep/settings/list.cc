@@ -240,7 +240,9 @@ constexpr std::array kSettings = {
             .kind = Kind::kInteger,
             .fallback = "0",
             .target = &Settings::ri,
-            .help = "resource index of the first libfabric endpoint; 0: chosen freely",
+            .help = "resource index of the first libfabric endpoint; 0: 1 where FI_UET_ADDR is one "
+                    "address, else "
+                    "another one in each process, so that old addresses lead to none",
             .max = 4094},
     Setting{.key = "INITIATOR_ID",
             .group = "Job and identity",

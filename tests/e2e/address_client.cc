@@ -5,6 +5,7 @@
 ///   open    a domain and an endpoint of what was proposed first: the address it has, or the error
 ///   second  the same of what was proposed second
 ///   peer    behind open: the address of service 9228 of localhost as fi_getinfo's destination, and as an address vector takes it
+///   turn    behind open: looks after the endpoint for ten seconds
 ///   fork    a child that does nothing: its process id
 ///   quit
 #include <rdma/fabric.h>
@@ -14,6 +15,7 @@
 #include <rdma/fi_errno.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -90,6 +92,13 @@ std::string find_peer() {
   return destination + " " + text_of(address);
 }
 
+std::string turn() {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  fi_cq_entry entry;
+  while (std::chrono::steady_clock::now() < end) (void)fi_cq_read(cq, &entry, 1);
+  return "done";
+}
+
 std::string fork_child() {
   const pid_t child = fork();
   if (child == 0) {
@@ -110,6 +119,7 @@ int main() {
                                : line == "open"            ? open_all(info)
                                : line == "second"          ? open_all(info->next)
                                : line == "peer"            ? find_peer()
+                               : line == "turn"            ? turn()
                                                            : fork_child();
     std::cout << answer << std::endl;
   }

@@ -310,6 +310,50 @@ def host_test_a_process_without_our_lock_keeps_its_port(provider, program):
         return "" if said == ["sent", "received"] else f"{said}"
 
 
+# [decision 168]
+def host_test_an_address_of_a_dead_process_leads_to_no_other(provider, program):
+    """Successors with either interface have its IP address and UDP port. The seeds are of processes that draw different indices."""
+    library = sys.argv[3]
+    with Host(provider, program) as host:
+        def opened(client, seed):
+            host.env["FI_UET_SEED"] = str(seed)
+            user = host.one(client)
+            if client == program:
+                user.ask("look")
+            return user, user.ask("open")
+
+        for client in program, library:
+            victim, old = opened(library, 1)
+            victim.end(kill=True)
+            successor, new = opened(client, 2)
+            if not has(old, host.ADDRESS) or not has(new, host.ADDRESS):
+                return f"opened {old} and {new}"
+            sender, _ = opened(library, 3)
+            sender.tell("send " + old.split()[1])
+            successor.tell("turn" if client == program else "receive")
+            if (said := sender.hear()) == "sent" or "address anew" not in said:
+                return f"the sender to {old} was told {said!r}, and {new} was there"
+            sender.end(kill=True)
+            successor.end(kill=True)
+        return ""
+
+
+def host_test_a_client_of_a_dead_service_is_not_its_own_server(provider, program):
+    library = sys.argv[3]
+    with Host(provider, program) as host:
+        said = []
+        for seed in 1, 2:
+            host.env["FI_UET_SEED"] = str(seed)
+            user = host.one(library)
+            said.append(user.ask("open"))
+            if seed == 1:
+                user.end(kill=True)
+        if not all(has(address, host.ADDRESS) for address in said):
+            return f"opened {said}"
+        answer = user.ask("send " + said[0].split()[1])
+        return "" if "address anew" in answer else answer
+
+
 def main():
     provider, program, _ = sys.argv[1:]
     need_provider(provider)

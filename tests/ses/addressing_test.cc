@@ -1,4 +1,6 @@
 // Who may reach what. [SES 2, 3]
+#include <set>
+
 #include "tests/ses/pair_test.h"
 
 namespace uet::ses::testing {
@@ -24,6 +26,38 @@ TEST_F(AddressingTest, address__names_the_profiles_of_which_all_is_there) {
   const auto endpoint = other.ses.open_endpoint(fabric.now, standard_endpoint(), sink);
   ASSERT_TRUE(endpoint);
   EXPECT_EQ(other.ses.address_of(*endpoint).fep_cap & kProfiles, kAiBase | kAiFull | kHpc);
+}
+
+// [decision 168]
+TEST_F(AddressingTest, resource_index__is_chosen_by_chance_where_addresses_pass_on) {
+  const auto chosen = [](std::uint64_t seed, bool by_chance) {
+    SesConfig config;
+    config.index_by_chance = by_chance;
+    base::Rng rng(seed);
+    base::Trace trace;
+    Ses ses(config, 1024, net::FabricAddress::from_v4(0x0a000001), rng, trace);
+    std::vector<std::uint16_t> out;
+    Recorder sink;
+    EndpointConfig wanted;
+    for (const std::uint16_t index : {0, 0, 7}) {
+      wanted.resource_index = index;
+      const auto endpoint = ses.open_endpoint({}, wanted, sink);
+      out.push_back(endpoint ? ses.address_of(*endpoint).resource_index : 0);
+    }
+    EXPECT_EQ(rng.next_u64(), base::Rng(seed).next_u64()) << "peers must not see later numbers";
+    return out;
+  };
+  EXPECT_EQ(chosen(1, false), (std::vector<std::uint16_t>{1, 2, 7}));
+  std::set<std::uint16_t> all;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    const auto indices = chosen(seed, true);
+    EXPECT_EQ(indices, chosen(seed, true));
+    EXPECT_GT(indices[0], 0);
+    EXPECT_EQ(indices[1], indices[0] == 0xfff ? 1 : indices[0] + 1);
+    EXPECT_EQ(indices[2], 7);
+    all.insert(indices[0]);
+  }
+  EXPECT_GT(all.size(), 90u);
 }
 
 // Covers: SES-1
