@@ -332,7 +332,7 @@ void SendQueues::hurry(Instant now, Flow& flow) {
       core_.carrier->hurry(now, op.token());
 }
 
-/// Begins a new attempt. False when the carrier has no room; nothing has changed then.
+/// Begins a new attempt. False when the carrier has no room: the operation may be a rendezvous then, and its lane is as it was.
 bool SendQueues::submit(Instant now, TxOp& op) {
   Lane& lane = lane_of(op);
   if (op.peer->lacks_room) [[unlikely]]
@@ -347,10 +347,6 @@ bool SendQueues::submit(Instant now, TxOp& op) {
   message.lock = op.holds_lock();
   plan_segments(core_, now, op, is_numbered, message);
   message.ack_may_wait = is_patient(*op.flow, op);
-  if (op.is_rendezvous)
-    note_rendezvous(lane, op);
-  else
-    note_plain(lane);
   if (core_.carrier->submit(now, message) == pds::SubmitResult::kAgain) return false;
 
   if (op.fence && op.retries == 0) {
@@ -367,6 +363,10 @@ bool SendQueues::submit(Instant now, TxOp& op) {
 }
 
 void SendQueues::begin_attempt(Lane& lane, TxOp& op, bool is_numbered) {
+  if (op.is_rendezvous)
+    note_rendezvous(lane, op);
+  else
+    note_plain(lane);
   ++lane.carried;
   if (!op.is_rma()) ++lane.carried_sends;
   ++op.attempt;

@@ -70,6 +70,14 @@ SesConfig with_rendezvous() {
 struct FetchedQueuesTest : SendQueuesTest {
   FetchedQueuesTest() : SendQueuesTest(with_rendezvous()) {}
 };
+SesConfig with_early_rendezvous() {
+  SesConfig c = with_rendezvous();
+  c.rendezvous_from = 2048;
+  return c;
+}
+struct OrderedFetchedQueuesTest : OrderedQueuesTest {
+  OrderedFetchedQueuesTest() : OrderedQueuesTest(with_early_rendezvous()) {}
+};
 SesConfig with_deferrable_sends() {
   SesConfig c;
   c.sends_deferrable = true;
@@ -221,6 +229,19 @@ TEST_F(FetchedQueuesTest, submit__what_the_target_may_fetch_is_waited_for) {
   op.peer->lacks_room = true;
   EXPECT_TRUE(send_patiently(false, 2048).is_rendezvous);
   EXPECT_FALSE(may_wait());
+}
+
+// What found no room is not under way: nothing has to wait until the lane is empty.
+TEST_F(OrderedFetchedQueuesTest, submit__a_rendezvous_without_room_does_not_drain_its_lane) {
+  carrier.room = 1;
+  TxOp& first = send(64);
+  EXPECT_TRUE(send(2048).is_rendezvous);
+  EXPECT_FALSE(lane_of(first).must_empty);
+  EXPECT_TRUE(lane_of(first).carries_plain);
+  carrier.room = 2;
+  queues.on_resume(now);
+  EXPECT_EQ(carrier.taken.size(), 2u);
+  EXPECT_TRUE(lane_of(first).must_empty);
 }
 
 TEST_F(DeferrableQueuesTest, submit__what_the_target_may_put_off_is_waited_for) {
