@@ -122,8 +122,10 @@ struct Answer {
     /// Accepted; the layer above will call Pds::respond(). Ours answers at once. [PDS 9.3] has peers told meanwhile that it is busy, and
     /// the scripts of uet-drill for PDS play that.
     kLater,
-    kRefuse,  ///< no room for it now, nothing consumed: the source sends it again later
-    kNone,    ///< UUD, or RUDI that is dropped
+    /// No room for it now, nothing consumed: the source sends it again later. The layer above keeps nothing of it either: a PDC that
+    /// has accepted nothing is dropped without an upcall.
+    kRefuse,
+    kNone,  ///< UUD, or RUDI that is dropped
   };
   Kind kind = Kind::kRespond;
   bool guaranteed = false;

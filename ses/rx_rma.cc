@@ -162,7 +162,13 @@ pds::Answer RmaTarget::begin_read(RequestContext& c) {
   m.region = ref_of(*region);
   m.start = start;
   if (progress != nullptr) m.progress = ref_of(*progress);
-  return proceed_read(c, m);
+  const pds::Answer answer = proceed_read(c, m);
+  // The packet comes again, and perhaps on another PDC: then nothing would end what began here.
+  if (answer.kind == pds::Answer::Kind::kRefuse) {
+    returns_.fail(c.now, m.progress);
+    shares_.release(m);
+  }
+  return answer;
 }
 
 pds::Answer RmaTarget::proceed_read(RequestContext& c, RxMessage& m) {

@@ -216,6 +216,33 @@ TEST_F(SilentReaderTest, those_who_wait__take_turns) {
 }
 
 // Requests that fail leave discarded messages; they keep no messages of others out, nor for good those of the same peer.
+struct FewReturnsTest : ReturnsTest {
+  static SesConfig config() {
+    SesConfig c;
+    c.max_read_returns = 4;
+    return c;
+  }
+  FewReturnsTest() : ReturnsTest(config()) {}
+};
+
+// The PDC of such a packet is dropped, and the packet comes again on another: nothing would ever end what it had begun.
+TEST_F(FewReturnsTest, refused_at_its_first_packet__a_read_of_several_leaves_nothing) {
+  while (read(1).kind == pds::Answer::Kind::kRespond) continue;
+  const std::size_t reads = ses.gauges().reads_returning;
+  RawRequest r;
+  r.opcode = SesOpcode::kRead;
+  r.key = key;
+  r.length = 2 * kM;
+  r.covered = kM;
+  r.eom = false;
+  EXPECT_EQ(inject(1, r).kind, pds::Answer::Kind::kRefuse);
+  EXPECT_EQ(ses.gauges().messages_receiving, 0u);
+  EXPECT_EQ(ses.gauges().reads_returning, reads);
+  while (!carrier.taken.empty()) acknowledge();
+  EXPECT_EQ(inject_on(2, 1, r).kind, pds::Answer::Kind::kRespond);
+  EXPECT_EQ(ses.gauges().messages_receiving, 1u);
+}
+
 struct DiscardedTest : ReturnsTest {
   static SesConfig config() {
     SesConfig c;
