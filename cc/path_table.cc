@@ -8,6 +8,8 @@
 namespace uet::cc {
 namespace {
 
+static_assert(sizeof(PathTable::Entry) == 80);  // as README.md says
+
 // Without trimming plain congestion loses packets too: only a run of losses says that the path is
 // dead. [CC 7.7]
 constexpr std::uint8_t kTimeoutsWithoutTrimming = 2;
