@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <boost/intrusive/list.hpp>
 
 #include "lib/base/fixed_pool.h"
 #include "lib/base/rng.h"
+#include "lib/base/zeroed_array.h"
 #include "lib/net/fabric_address.h"
 #include "pds/message.h"
 #include "pds/pdc.h"
@@ -66,13 +68,12 @@ class RudiTable {
       : peers_(peers),
         index_(peers_, peers),
         packets_(packets),
-        ids_(new std::uint32_t[packets]),
-        live_(new bool[packets]()) {
-    // The low bits name the slot; the rest starts anywhere and steps once per use, so that an id
-    // comes back only after the slot was used 2^(32 - bits) times. [PDS 17.2: unpredictable start,
-    // not reused for long]
-    while ((std::uint32_t{1} << slot_bits_) < packets) ++slot_bits_;
-    for (std::uint32_t i = 0; i < packets; ++i) ids_[i] = rng.next_u32();
+        by_id_mask_(2 * std::bit_ceil(std::max(packets, 1u)) - 1),
+        by_id_(std::size_t{by_id_mask_} + 1),
+        last_id_(rng.next_u32()),
+        id_step_(rng.next_u32() | 1) {
+    // As many draws as packets: what is drawn behind them decides the worlds that seeds of uet-sim name.
+    for (std::uint32_t i = 2; i < packets; ++i) (void)rng.next_u32();
   }
 
   RudiPeer* find_peer(const net::FabricAddress& address) {
@@ -92,22 +93,25 @@ class RudiTable {
     peers_.release(&peer);
   }
 
+  /// Its id comes from anywhere and in odd steps, so that it comes back when all 2^32 had their turn: not sooner than after 2^31
+  /// packets, since a turn passes where the place of an id is taken, and more than half of the places are free. [PDS 17.2]
   RudiPacket* add_packet() {
     RudiPacket* packet = packets_.acquire();
     if (packet == nullptr) return nullptr;
-    const std::uint32_t slot = packets_.index_of(packet);
-    packet->pkt_id = (++ids_[slot] << slot_bits_) | slot;
-    live(slot) = true;
+    do last_id_ += id_step_;
+    while (place_of(last_id_) != 0);
+    packet->pkt_id = last_id_;
+    place_of(last_id_) = packets_.index_of(packet) + 1;
     return packet;
   }
   RudiPacket* find_packet(std::uint32_t pkt_id) {
-    const std::uint32_t slot = pkt_id & ((std::uint32_t{1} << slot_bits_) - 1);
-    if (slot >= packets_.capacity() || !live(slot)) return nullptr;
-    RudiPacket& packet = packets_.at(slot);
+    const std::uint32_t place = place_of(pkt_id);
+    if (place == 0) return nullptr;
+    RudiPacket& packet = packets_.at(place - 1);
     return packet.pkt_id == pkt_id ? &packet : nullptr;
   }
   void remove_packet(RudiPacket& packet) {
-    live(packets_.index_of(&packet)) = false;
+    place_of(packet.pkt_id) = 0;
     packets_.release(&packet);
   }
 
@@ -125,14 +129,16 @@ class RudiTable {
   std::uint32_t outstanding() const { return packets_.in_use(); }
 
  private:
-  bool& live(std::uint32_t slot) { return live_[slot]; }
+  /// The packet whose id has these low bits, plus 1; 0: none.
+  std::uint32_t& place_of(std::uint32_t pkt_id) { return by_id_[pkt_id & by_id_mask_]; }
   base::FixedPool<RudiPeer> peers_;
   base::PoolIndex<RudiPeer, &RudiPeer::index_next> index_;
   RudiPeerList order_;
   base::FixedPool<RudiPacket> packets_;
-  std::unique_ptr<std::uint32_t[]> ids_;
-  std::unique_ptr<bool[]> live_;
-  unsigned slot_bits_ = 0;
+  std::uint32_t by_id_mask_;
+  base::ZeroedArray<std::uint32_t> by_id_;
+  std::uint32_t last_id_;
+  std::uint32_t id_step_;
 };
 
 }  // namespace uet::pds

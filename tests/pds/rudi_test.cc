@@ -1,4 +1,7 @@
 // RUDI, UUD, and modes side by side. [PDS 17.2, 17.3, 21.10]
+#include <set>
+
+#include "pds/rudi_table.h"
 #include "tests/pds/open_pdc.h"
 
 namespace uet::pds::test {
@@ -16,6 +19,44 @@ TEST(Rudi, completes_under_loss_and_repeats_with_the_same_id) {
   std::map<std::uint32_t, int> copies;
   for (const Seen& s : w.sent(0, [](const Seen& p) { return p.type == PdsType::kRudiReq; }))
     EXPECT_EQ(s.retx, copies[s.psn.value()]++ > 0);
+}
+
+// [PDS 17.2] An answer that is late by minutes is to end no other packet. One that has its answer gives its record back at once.
+TEST(Rudi, ids__come_back_when_all_others_had_their_turn) {
+  base::Rng rng(5);
+  RudiTable table(1, 8, rng);
+  RudiPacket* const kept = table.add_packet();
+  const std::uint32_t first = kept->pkt_id;
+  std::uint64_t taken = 0;
+  std::uint32_t differ = 0;
+  for (; taken < 10'000'000; ++taken) {
+    RudiPacket* const packet = table.add_packet();
+    const std::uint32_t id = packet->pkt_id;
+    ASSERT_NE(id, first);
+    differ |= id ^ first;
+    table.remove_packet(*packet);
+    ASSERT_EQ(table.find_packet(id), nullptr);
+  }
+  EXPECT_EQ(differ, 0xffff'ffffu);
+  EXPECT_EQ(table.find_packet(first), kept);
+  table.remove_packet(*kept);
+}
+
+TEST(Rudi, ids__of_a_full_table_differ) {
+  base::Rng rng(6);
+  RudiTable table(1, 100, rng);
+  std::set<RudiPacket*> packets;
+  for (int i = 0; i < 1000; ++i) {
+    while (RudiPacket* packet = table.add_packet()) packets.insert(packet);
+    EXPECT_EQ(packets.size(), 100u);
+    for (RudiPacket* packet : packets) EXPECT_EQ(table.find_packet(packet->pkt_id), packet);
+    for (const std::uint32_t n : {rng.below(100), rng.below(99)}) {
+      const auto at = std::next(packets.begin(), n);
+      table.remove_packet(**at);
+      packets.erase(at);
+    }
+  }
+  for (RudiPacket* packet : packets) table.remove_packet(*packet);
 }
 
 // Covers: PDS-179, PDS-181
