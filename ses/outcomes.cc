@@ -17,7 +17,7 @@ bool may_repeat(const TxOp& op, pds::PdsError error) {
   // receive has waited for too long.
   if (op.fetch != nullptr && error == pds::PdsError::kNackExhausted) return true;
   if (!pds::is_retryable(error)) return false;
-  if (op.awaits_delivery || op.fills_gap) return true;
+  if (op.awaits_delivery || op.is_notice()) return true;
   if (op.opcode == wire::SesOpcode::kDeferrableRtr) return true;  // the second one changes nothing
   const bool is_new = op.answered == 0 && pds::was_not_delivered(error);
   return is_new || op.is_idempotent();
@@ -70,6 +70,18 @@ bool is_owed_something(const TxOp& op) {
   return op.returns_data && !op.returned.is_complete() && op.endpoint != nullptr;
 }
 
+Completion completion_of(const TxOp& op, ReturnCode code) {
+  const bool has_data = op.has_header_data && !op.is_read();  // that of a wide READ is ours
+  return {.kind = op.kind(),
+          .code = code,
+          .context = op.context,
+          .length = code == ReturnCode::kOk ? op.length : 0,
+          .tag = op.is_tagged() ? op.mkey_match : 0,
+          .data = op.header_data,
+          .has_data = has_data,
+          .user_flags = op.user_flags};
+}
+
 }  // namespace
 
 void Outcomes::advance(Instant now, TxOp& op) {
@@ -115,8 +127,10 @@ void Outcomes::conclude(Instant now, TxOp& op) {
     finish(now, op, ReturnCode::kOk);
   } else if (wants_retry(op)) {
     retry(now, op);
+  } else if (op.cancelled) {
+    take_back(now, op);
   } else {
-    finish(now, op, op.cancelled ? ReturnCode::kCancelled : op.code);
+    finish(now, op, op.code);
   }
 }
 
@@ -137,7 +151,7 @@ void Outcomes::await_delivery(Instant now, TxOp& op) {
 }
 
 bool Outcomes::wants_retry(const TxOp& op) const {
-  if (op.fills_gap) return is_retryable_code(op.code, false);
+  if (op.is_notice()) return is_retryable_code(op.code, false);
   if (op.is_rendezvous && op.code == ReturnCode::kUnsupportedOp) return may_fall_back(op);
   if (op.is_sequenced && op.code == ReturnCode::kUnsupportedOp) return may_fall_back(op);
   if (op.cancelled || op.endpoint == nullptr || op.memory_gone) return false;
@@ -173,8 +187,8 @@ void Outcomes::retry(Instant now, TxOp& op) {
 
 /// Everything that was sent has its answer. The operation holds no PDC, so nothing but `restart_limit` notices that its target died.
 void Outcomes::wait_for_restart(Instant now, TxOp& op) {
-  if (op.endpoint == nullptr || op.cancelled) return finish(now, op, ReturnCode::kCancelled);
-  if (op.is_restart_due) return restart(now, op, op.next_token);
+  if (op.is_restart_due && !op.cancelled) return restart(now, op, op.next_token);
+  if (op.endpoint == nullptr || op.cancelled) return take_back(now, op);
   queues_.put_off(now, op);
 }
 
@@ -210,15 +224,7 @@ void Outcomes::leave_carrier(Instant now, TxOp& op, Lock lock) {
 /// operations.
 void Outcomes::finish(Instant now, TxOp& op, ReturnCode code) {
   Endpoint* endpoint = op.endpoint;
-  const bool has_data = op.has_header_data && !op.is_read();  // that of a wide READ is ours
-  const Completion completion{.kind = op.kind(),
-                              .code = code,
-                              .context = op.context,
-                              .length = code == ReturnCode::kOk ? op.length : 0,
-                              .tag = op.is_tagged() ? op.mkey_match : 0,
-                              .data = op.header_data,
-                              .has_data = has_data,
-                              .user_flags = op.user_flags};
+  const Completion completion = completion_of(op, code);
   Fetch* const fetch = op.fetch;
   const bool tell = endpoint != nullptr && fetch == nullptr;
   core_.trace.emit(now, base::EventId::kMessageCompleted, 0, {}, static_cast<std::uint64_t>(code),
@@ -229,7 +235,9 @@ void Outcomes::finish(Instant now, TxOp& op, ReturnCode code) {
   const bool leaves_one = op.is_sequenced && leaves_gap(op, code);
   if (op.is_sequenced && !leaves_one) queues_.leave_stream(op, false);
   if (leaves_one) {
-    fill_gap(op);
+    op.fills_gap = true;
+    leave_notice(op);
+    op.length = 0;
   } else {
     queues_.leave(op);
     if (op.owed > 0 && op.state == OpState::kCarried) [[unlikely]]
@@ -245,6 +253,22 @@ void Outcomes::finish(Instant now, TxOp& op, ReturnCode code) {
   }
   if (tell) return endpoint->complete(completion);
   if (fetch != nullptr) core_.fetch_sink->on_fetched(now, *fetch, code);
+}
+
+/// The operation ends as cancelled. A target that was told that the message comes hears of it: without a word it would keep its
+/// receive for it. [SES 8.2, decision 143]
+void Outcomes::take_back(Instant now, TxOp& op) {
+  if (!op.is_awaited()) return finish(now, op, ReturnCode::kCancelled);
+  Endpoint* const endpoint = op.endpoint;
+  const Completion completion = completion_of(op, ReturnCode::kCancelled);
+  core_.trace.emit(now, base::EventId::kMessageCompleted, 0, {},
+                   static_cast<std::uint64_t>(ReturnCode::kCancelled), op.length);
+  if (op.is_restart_due) op.target_token = op.next_token;
+  op.is_withdrawn = true;
+  leave_notice(op);
+  if (endpoint == nullptr) return;
+  --endpoint->sends;
+  endpoint->complete(completion);
 }
 
 /// [SES 10] The rest of the message is not wanted: end it with MSG_ERROR. Not from within an
@@ -263,23 +287,25 @@ void Outcomes::truncate_now(Instant now, TxOp& op) {
   if (op.emitted >= op.segments || !can_be_truncated(op)) return;
   const pds::MessageToken token = op.token();
   if (op.emitted == 0) {
-    // No peer has heard of this message: forget it.
+    // No peer has heard of this attempt: forget it.
     core_.carrier->abort(now, token);
     leave_carrier(now, op, Lock::kRelease);
-    finish(now, op, op.cancelled ? ReturnCode::kCancelled : op.code);
+    if (op.cancelled)
+      take_back(now, op);
+    else
+      finish(now, op, op.code);
     return;
   }
-  op.error_segment = core_.carrier->truncate(now, token, 1);
-  op.segments = op.error_segment + 1;
+  op.segments = op.error_segment = core_.carrier->truncate(now, token, 1) + 1;
 }
 
 /// The operation is over for its user. Its descriptor says so to the target, so that this cannot fail for lack of room.
-void Outcomes::fill_gap(TxOp& op) {
+void Outcomes::leave_notice(TxOp& op) {
+  const std::uint32_t own_token = op.own_token;
   operations_.release_memory(op);
-  op.fills_gap = true;
+  if (op.is_withdrawn) op.own_token = own_token;
   op.is_rendezvous = false;
   op.endpoint = nullptr;
-  op.length = 0;
   op.header_data = 0;
   op.retries = 0;
   op.has_header_data = op.delivery_complete = op.cancelled = op.memory_gone = false;
@@ -298,7 +324,7 @@ bool Outcomes::cancel(Instant now, TxOp& op) {
   }
   if (op.state != OpState::kCarried) {
     queues_.take_out(op);
-    finish(now, op, ReturnCode::kCancelled);
+    take_back(now, op);
     return true;
   }
   // All is said, or executed in part: nothing to take back.
@@ -323,7 +349,7 @@ void Outcomes::detach(Instant now, TxOp& op) {
   if (own_memory && (op.state == OpState::kCarried || op.state == OpState::kPending)) return;
   if (op.state != OpState::kCarried) {
     queues_.take_out(op);
-    finish(now, op, ReturnCode::kCancelled);
+    take_back(now, op);
     return;
   }
   op.memory_gone = true;
@@ -350,7 +376,7 @@ void Outcomes::on_error(Instant now, TxOp& op, pds::PdsError error) {
   const bool was_refused = op.semantic == Semantic::kError && error != pds::PdsError::kPeerSilent;
   if (was_refused && wants_retry(op)) return retry(now, op);
   op.fail(code_for(error));
-  const bool is_wanted = op.fills_gap || (op.endpoint != nullptr && !op.cancelled);
+  const bool is_wanted = op.is_notice() || (op.endpoint != nullptr && !op.cancelled);
   const bool repeat = may_repeat(op, error) && is_wanted &&
                       (core_.config.retry_limit == 0 || op.retries < core_.config.retry_limit);
   if (repeat) return retry(now, op);

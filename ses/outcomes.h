@@ -69,7 +69,8 @@ class Outcomes {
   /// A lock on the PDC is released in the call, or goes with the PDC or with what the caller answers.
   enum class Lock { kRelease, kGoesOtherwise };
   void leave_carrier(Instant now, TxOp& op, Lock lock);
-  void fill_gap(TxOp& op);
+  void take_back(Instant now, TxOp& op);
+  void leave_notice(TxOp& op);
   void end_behind(Instant now, TxOp& first);
   void want_truncation(Instant now, TxOp& op);
   void truncate_now(Instant now, TxOp& op);

@@ -79,7 +79,7 @@ void assign(TxOp& op, Endpoint& endpoint, Flow& flow, SesOpcode opcode, std::uin
   op.retries = 0;
   op.awaits_delivery = op.peer_was_lost = op.reads_tell = false;
   op.keeper = op.times_asked = 0;
-  op.is_deferrable = op.was_deferred = op.is_restart_due = false;
+  op.is_deferrable = op.was_deferred = op.is_restart_due = op.is_withdrawn = false;
   op.own_token = op.target_token = 0;
   op.cancelled = op.memory_gone = op.returns_data = op.was_read = false;
   op.may_spray = op.is_sequenced = op.fills_gap = op.is_rendezvous = false;

@@ -172,7 +172,8 @@ pds::Answer Receiver::check_address(RequestContext& c) {
     c.endpoint = rma_.find_source_endpoint(r);
     if (c.endpoint == nullptr) return failures_.reject(c, code);
   }
-  if (r.ie) return failures_.reject(c, ReturnCode::kInitiatorErr);
+  const bool has_failed = r.ie && !names_receive(r);  // else that receive ends too
+  if (has_failed) return failures_.reject(c, ReturnCode::kInitiatorErr);
   if (!is_well_segmented(r, shared_.core.payload_mtu))
     return failures_.reject(c, ReturnCode::kOpViolation);
   if (r.request_length > shared_.core.config.max_message)

@@ -96,6 +96,11 @@ bool parse_plain_send(std::span<const std::uint8_t> bytes, std::uint32_t longest
 /// says what they carry.
 bool fit_payload(RequestView& request);
 
+/// Of a message that was asked for: its token says which receive waits for it. [SES 8.3]
+constexpr bool names_receive(const RequestView& r) {
+  return is_deferrable(r.opcode) && r.target_token != 0;
+}
+
 /// The closing packet of a deferred message: no bytes, and none will come behind it. [SES 8.2]
 constexpr bool closes_early(const RequestView& r) {
   return is_deferrable(r.opcode) && !r.som && r.eom && r.covered == 0;

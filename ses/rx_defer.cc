@@ -45,7 +45,7 @@ UnexpectedMessage* Deferrals::find_restarted(const RequestContext& c) {
   UnexpectedMessage* const u = rendezvous_.find_restart(r.target_token);
   const bool is_it = u != nullptr && u->endpoint == c.endpoint && u->header == c.incoming() &&
                      u->tagged == is_tagged(r.opcode) && u->length == r.request_length &&
-                     u->initiator_token == r.initiator_token && !closes_early(r);
+                     u->initiator_token == r.initiator_token;
   return is_it ? u : nullptr;
 }
 

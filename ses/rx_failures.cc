@@ -16,7 +16,7 @@ pds::Answer Failures::reject(RequestContext& c, ReturnCode code) {
     shared_.clock.advance(c.now);
     if (!shared_.shares.has_place(c)) return answer_refuse();
     RxMessage& m = shared_.shares.begin(c, RxTarget::kDiscard);
-    m.seen = std::min<std::uint64_t>(r.covered, r.carried_length);
+    shared_.messages.count(m, r);
     m.code = code;
     m.code_was_told = true;
     if (m.is_complete()) shared_.shares.release(m);
@@ -26,6 +26,11 @@ pds::Answer Failures::reject(RequestContext& c, ReturnCode code) {
 
 pds::Answer Failures::fail(RequestContext& c, RxMessage& m, ReturnCode code) {
   if (m.target != RxTarget::kDiscard) abandon(c.now, m, code, code);
+  return answer_discarded(c, m);
+}
+
+pds::Answer Failures::give_up(RequestContext& c, RxMessage& m) {
+  abandon(c.now, m, ReturnCode::kInitiatorErr, ReturnCode::kCancelled);
   return answer_discarded(c, m);
 }
 

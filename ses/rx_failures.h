@@ -15,6 +15,8 @@ class Failures {
   pds::Answer reject(RequestContext& c, ReturnCode code);
   /// This packet ends a message that was going well. The first error stays. [SES 12]
   pds::Answer fail(RequestContext& c, RxMessage& m, ReturnCode code);
+  /// All has come of a deferrable message that its initiator closed early: as if MSG_ERROR had ended it. [SES 8.2, 10]
+  pds::Answer give_up(RequestContext& c, RxMessage& m);
   /// A packet of a message that was failed or discarded.
   pds::Answer answer_discarded(RequestContext& c, RxMessage& m);
   /// What the context says of a message that fails, or is rejected.

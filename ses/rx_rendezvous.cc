@@ -81,9 +81,9 @@ UnexpectedMessage* RendezvousTarget::find_restart(std::uint32_t token) {
   return fetch == nullptr ? nullptr : fetch->message;
 }
 
-void RendezvousTarget::end_restart(Instant now, UnexpectedMessage& u) {
+void RendezvousTarget::end_restart(Instant now, UnexpectedMessage& u, ReturnCode code) {
   u.fetch->sender->fetched_at_ns = shared_.clock.ns();
-  end(now, u, ReturnCode::kOk);
+  end(now, u, code);
   fetches_.serve(now);
 }
 

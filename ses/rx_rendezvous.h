@@ -33,8 +33,8 @@ class RendezvousTarget final : private FetchSink {
   void fetch_unwanted(Instant now, UnexpectedMessage& u);
   /// The message that a token of a restart was made for; null when there is none.
   UnexpectedMessage* find_restart(std::uint32_t token);
-  /// What was asked to restart is whole.
-  void end_restart(Instant now, UnexpectedMessage& u);
+  /// What was asked to restart is whole, or fails with `code`.
+  void end_restart(Instant now, UnexpectedMessage& u, ReturnCode code = ReturnCode::kOk);
   /// The receive is no concern of the message any more: it has its completion. `told`: what its initiator hears, if it asks.
   void leave(Instant now, UnexpectedMessage& u, ReturnCode told);
 

@@ -139,8 +139,7 @@ pds::Answer SendTarget::proceed_receive(RequestContext& c, RxMessage& m) {
   const RequestView& r = c.request;
   place(m, r);
   if (!m.is_complete()) return answer_pending(r);
-  if (m.end < m.carried_length)  // a deferred message was given up by its sender
-    return failures_.fail(c, m, ReturnCode::kInitiatorErr);
+  if (m.end < m.carried_length) return failures_.give_up(c, m);
   if (m.unexpected != nullptr) return end_eager_part(c, m);
   Receive& receive = *m.receive;
   Endpoint& endpoint = *m.endpoint;
@@ -170,9 +169,14 @@ pds::Answer SendTarget::end_eager_part(RequestContext& c, RxMessage& m) {
 pds::Answer SendTarget::begin_restarted(RequestContext& c) {
   const RequestView& r = c.request;
   UnexpectedMessage* const asked = deferrals_.find_restarted(c);
-  if (asked == nullptr) return failures_.reject(c, ReturnCode::kOpViolation);
+  if (asked == nullptr)
+    return failures_.reject(c, r.ie ? ReturnCode::kInitiatorErr : ReturnCode::kOpViolation);
   UnexpectedMessage& u = *asked;
   c.is_taken = true;
+  if (r.ie) {
+    rendezvous_.end_restart(c.now, u, ReturnCode::kInitiatorErr);
+    return failures_.reject(c, ReturnCode::kInitiatorErr);
+  }
   u.has_header_data = r.som && r.hd;
   u.header_data = r.header_data;
   if (r.is_single()) {
@@ -182,9 +186,9 @@ pds::Answer SendTarget::begin_restarted(RequestContext& c) {
   }
   RxMessage& m = shared_.shares.begin(c, RxTarget::kDiscard);
   if (u.receive == nullptr) {  // discarded by the user
-    m.seen = r.covered;
+    shared_.messages.count(m, r);
     (void)deferrals_.end_restarted(c, u);
-    return answer_pending(r);
+    return failures_.answer_discarded(c, m);
   }
   shared_.messages.set_target(m, RxTarget::kReceive);
   m.receive = u.receive;
@@ -235,8 +239,7 @@ pds::Answer SendTarget::keep(RequestContext& c, UnexpectedMessage& u) {
     m.unexpected = &u;
     shared_.messages.count(m, r);
     u.message = &m;
-    if (m.is_complete())
-      return failures_.fail(c, m, ReturnCode::kInitiatorErr);  // given up at once
+    if (m.is_complete()) return failures_.give_up(c, m);  // at once
     return answer_pending(r);
   }
   shared_.reports.remember(c, u);
@@ -253,7 +256,7 @@ pds::Answer SendTarget::proceed_capture(RequestContext& c, RxMessage& m) {
     u.header_data = r.header_data;
   }
   if (!m.is_complete()) return answer_pending(r);
-  if (m.end < m.carried_length) return failures_.fail(c, m, ReturnCode::kInitiatorErr);
+  if (m.end < m.carried_length) return failures_.give_up(c, m);
   u.message = nullptr;
   shared_.shares.release(m);
   shared_.reports.remember(c, u);

@@ -345,6 +345,7 @@ bool SendQueues::submit(Instant now, TxOp& op) {
   message.mode = op.mode;
   message.rod_context = op.mode == pds::Mode::kRod ? op.flow->rod_context : 0;
   message.lock = op.holds_lock();
+  op.error_segment = 0;
   plan_segments(core_, now, op, is_numbered, message);
   message.ack_may_wait = is_patient(*op.flow, op);
   if (core_.carrier->submit(now, message) == pds::SubmitResult::kAgain) return false;
@@ -387,7 +388,7 @@ void SendQueues::begin_attempt(Lane& lane, TxOp& op, bool is_numbered) {
   op.flow->asked += op.asked;
   if (op.lane == kReadLane) op.flow->asked_piece = std::min(op.piece, kLargestPayload);
   op.state = OpState::kCarried;
-  op.emitted = op.answered = op.error_segment = 0;
+  op.emitted = op.answered = 0;
   op.semantic = Semantic::kNone;
   op.code = ReturnCode::kOk;
   op.bad_response = false;

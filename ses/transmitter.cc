@@ -9,7 +9,7 @@ namespace {
 
 /// What this request of a READ asks for.
 std::uint64_t bytes_of(const TxOp& op, std::uint32_t segment) {
-  if (op.error_segment != 0 && segment >= op.error_segment) return 0;
+  if (op.error_segment != 0 && segment + 1 >= op.error_segment) return 0;
   const std::uint64_t offset = std::uint64_t{segment} * op.piece;
   return std::min<std::uint64_t>(op.piece, op.length - std::min(op.length, offset));
 }

@@ -90,6 +90,8 @@ struct TxOp : Pooled {
   std::uint32_t own_token = 0;
   std::uint32_t target_token = 0;  ///< of the restart; 0: the target may put it off
   std::uint32_t next_token = 0;    ///< with is_restart_due
+  bool is_withdrawn =
+      false;  ///< what it was has ended: it only tells the target that asked for it that it does not come
   SequenceField place;
   TxOp* before = nullptr;  ///< in its SendStream
   TxOp* behind = nullptr;
@@ -116,7 +118,8 @@ struct TxOp : Pooled {
   std::uint32_t segments = 0;
   std::uint32_t emitted = 0;  ///< highest segment cut so far, plus 1
   std::uint32_t answered = 0;
-  std::uint32_t error_segment = 0;  ///< the MSG_ERROR packet; 0 when there is none
+  std::uint32_t error_segment =
+      0;  ///< the packet that ends the message early, plus 1; 0 when there is none
   Semantic semantic = Semantic::kNone;
   ReturnCode code = ReturnCode::kOk;
   bool bad_response = false;
@@ -158,6 +161,13 @@ struct TxOp : Pooled {
   void succeed() {
     if (semantic == Semantic::kNone) semantic = Semantic::kOk;
   }
+  /// The target has been told that it comes, and has heard of no packet of it since. [SES 8.2]
+  bool is_awaited() const {
+    const bool was_cut = state == OpState::kCarried && emitted > 0;
+    return !is_withdrawn && (is_restart_due || (target_token != 0 && !was_cut));
+  }
+  /// Its user was told: nothing is left to do but to tell the target.
+  bool is_notice() const { return fills_gap || is_withdrawn; }
   SendStream& stream() const { return peer->stream_of(space()); }
   /// Goes by RUD with a number, as far as its target is known to take that.
   bool wants_spray() const { return fills_gap || (may_spray && !stream().is_refused()); }

@@ -195,7 +195,7 @@ std::uint64_t ResponseReader::owed_to(const TxOp& op) {
     return has_word ? 0 : 1;
   }
   if (op.form() != wire::NextHdr::kRequestStd) return 0;
-  const std::uint32_t requests = op.error_segment != 0 ? op.error_segment : op.segments;
+  const std::uint32_t requests = op.error_segment != 0 ? op.error_segment - 1 : op.segments;
   const std::uint64_t asked = std::min(op.length, std::uint64_t{requests} * op.piece);
   const std::uint64_t ended = op.returned.bytes(op.length) + op.refused;
   return asked > ended ? asked - ended : 0;

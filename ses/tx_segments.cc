@@ -134,7 +134,7 @@ void emit_await_delivery(const TxOp& op, net::Packet& packet) {
   wire::emit(h, packet.append(wire::SesStandardFirst::kSize));
 }
 
-/// [SES 10] Ends the message behind the segments that were sent.
+/// [SES 10] Ends the message behind the segments that were sent, if any.
 void emit_message_error(const TxOp& op, net::Packet& packet) {
   wire::SesStandardNext h;
   fill_common(op, h);
@@ -145,14 +145,14 @@ void emit_message_error(const TxOp& op, net::Packet& packet) {
   h.message_id = op.message_id;
   h.buffer_offset = op.buffer_offset;
   h.payload_length = 0;
-  h.message_offset = static_cast<std::uint32_t>(std::uint64_t{op.error_segment} * op.piece);
+  h.message_offset = static_cast<std::uint32_t>(std::uint64_t{op.error_segment - 1} * op.piece);
   h.request_length = static_cast<std::uint32_t>(op.length);
   wire::emit(h, packet.append(wire::SesStandardNext::kSize));
 }
 
 /// Sends of one packet go as they are, and so do ordered ones: what is sent again would come behind what was sent later. The token
 /// stays through all attempts, and its lower half finds the operation. [SES 8.2]
-void make_deferrable(TxOp& op) {
+void make_deferrable(TxOp& op, pds::TxMessage& message) {
   const bool is_send = op.opcode == SesOpcode::kSend || op.opcode == SesOpcode::kTaggedSend;
   if (!is_send || op.awaits_delivery || op.fills_gap) return;
   op.is_deferrable = op.mode == pds::Mode::kRud && !op.may_spray && !op.is_rendezvous &&
@@ -161,6 +161,10 @@ void make_deferrable(TxOp& op) {
   if (op.is_deferrable && op.own_token == 0)
     op.own_token = ((op.attempt + 1) % 0xffff + 1) << 16 | op.pool_index;
   op.buffer_offset = op.is_deferrable ? std::uint64_t{op.own_token} << 32 | op.target_token : 0;
+  if (!op.is_withdrawn) return;
+  // [decision 143] Of the restarted message only the closing packet goes.
+  op.segments = message.segments = op.error_segment = 1;
+  message.payload_bytes = message.segment_payload = 0;
 }
 
 void plan_rendezvous(TxOp& op, pds::TxMessage& message) {
@@ -239,7 +243,6 @@ void plan_segments(const Core& core, Instant now, TxOp& op, bool is_numbered,
   op.segments = op.awaits_delivery ? 1 : segments_for(op.length, op.piece);
   op.medium = core.config.medium_headers && !is_numbered && fits_medium(op);
   op.small = core.config.small_headers && fits_small(op);
-  if (core.config.sends_deferrable || op.peer->address.limits_sends()) make_deferrable(op);
   message.segments = op.segments;
   message.ses_header_bytes = op.medium ? wire::SesMedium::kSize : wire::SesStandardFirst::kSize;
   if (op.small) message.ses_header_bytes = wire::SesSmall::kSize;
@@ -247,13 +250,14 @@ void plan_segments(const Core& core, Instant now, TxOp& op, bool is_numbered,
   message.payload_bytes = is_bare ? 0 : op.length;
   message.segment_payload = is_bare ? 0 : op.piece;
   if (op.atomic != nullptr) plan_atomic(core, op, message);
+  if (core.config.sends_deferrable || op.peer->address.limits_sends()) make_deferrable(op, message);
   if (op.is_rendezvous) plan_rendezvous(op, message);
 }
 
 pds::SegmentInfo cut_segment(const TxOp& op, std::uint32_t segment, net::Packet& packet) {
   if (op.is_plain && op.error_segment == 0 && !op.memory_gone) [[likely]]
     return cut_plain(op, packet);
-  if (op.error_segment != 0 && segment == op.error_segment) {
+  if (segment + 1 == op.error_segment) {
     emit_message_error(op, packet);
     return {static_cast<std::uint8_t>(wire::NextHdr::kRequestStd)};
   }

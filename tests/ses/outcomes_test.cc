@@ -184,7 +184,7 @@ TEST_F(OutcomesTest, advance__an_error_cuts_off_the_rest_when_the_upcall_is_over
   EXPECT_EQ(op.segments, 4u);
   outcomes.truncate_wanted(now);
   EXPECT_FALSE(outcomes.has_work());
-  EXPECT_EQ(op.error_segment, 1u);
+  EXPECT_EQ(op.error_segment, 2u);
   EXPECT_EQ(op.segments, 2u);
 }
 

@@ -150,7 +150,7 @@ TEST_F(SegmentsTest, cut__memory_that_is_gone_is_not_read) {
 TEST_F(SegmentsTest, cut__the_closing_packet_behind_what_was_sent) {
   TxOp& op = send(4096);
   plan(op);
-  op.error_segment = 2;
+  op.error_segment = 3;
   op.segments = 3;
   const RequestView view = cut(op, 2);
   EXPECT_EQ(view.opcode, SesOpcode::kMsgError);
