@@ -88,6 +88,7 @@ FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   set_host_window(config.cc, facts);
   config.cc.ack_gen_trigger = config.pds.ack_gen_trigger;
   config.ses.device_payload = std::max(payload, payload_mtu_for(facts.ip_mtu));
+  UET_CHECK(config.ses.max_messages >= ses::SesConfig::kFewestMessages);
   // What one layer promises the other keeps.
   config.ses.max_ack_data = config.pds.max_ack_data_size;
   config.ses.requests_under_way = std::bit_ceil<std::uint32_t>(config.pds.local_mp_range);

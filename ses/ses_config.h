@@ -9,10 +9,15 @@
 namespace uet::ses {
 
 struct SesConfig {
+  /// A message that has begun keeps its place until all of it is here. Where places are so few that the first packets of others, which
+  /// are refused and sent again, leave its initiator no window for the rest of it, no message ends. Random worlds go down to this.
+  static constexpr std::uint32_t kFewestMessages = 16;
+
   std::uint32_t max_endpoints = 4094;
   std::uint32_t max_sends = 4096;      ///< operations being sent, all endpoints together
   std::uint32_t max_receives = 65536;  ///< posted receives, all endpoints together
-  std::uint32_t max_messages = 16384;  ///< messages being received
+  std::uint32_t max_messages =
+      16384;  ///< messages being received; a Fep takes no fewer than kFewestMessages
   std::uint32_t max_peers = 131072;
   std::uint32_t max_memory_regions = 65535;
   std::uint32_t inject_size = 4096;

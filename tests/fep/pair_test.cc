@@ -405,5 +405,17 @@ TEST(FepPair, receive__that_leads_to_packets__makes_the_loop_due) {
   EXPECT_EQ(in, out);
 }
 
+// With fewer the packets that are refused and sent again would keep the rest of a message from ever leaving.
+TEST(FepLimits, places_for_messages__too_few_are_refused) {
+  const auto open = [](std::uint32_t places) {
+    const FepPair pair({}, {}, false, {}, false,
+                       [&](std::size_t, const net::PortFacts&, fep::FepConfig& config) {
+                         config.ses.max_messages = places;
+                       });
+  };
+  open(ses::SesConfig::kFewestMessages);
+  EXPECT_DEATH(open(ses::SesConfig::kFewestMessages - 1), "kFewestMessages");
+}
+
 }  // namespace
 }  // namespace uet::test
