@@ -48,6 +48,10 @@ void Swarm::on_initiator_done(OpState& s, const ses::Completion& c) {
   const PlannedOp& op = *s.op;
   if (!s.posted) return fail(fmt::format("op {} completed before it was posted", op.id));
   if (++s.completions > 1) return fail(fmt::format("op {} completed twice", op.id));
+  if (s.is_cancelled && c.code == ses::ReturnCode::kCancelled) {
+    ++result_.counters.cancelled;
+    return cancel_receive(s);
+  }
   if (c.code != ses::ReturnCode::kOk) {
     ++result_.counters.failed_ops;
     was_refused_ |= may_be_refused(c.code);
@@ -124,7 +128,9 @@ void Swarm::on_received(OpState& receive, const ses::Completion& c) {
     simulation_.events.call_at(simulation_.now(), [this, next] { post_receive(*next); });
   const bool truncated = c.code == ses::ReturnCode::kTruncated;
   if (c.code != ses::ReturnCode::kOk && !truncated) {
-    if (!any_crash_)
+    // Cancelled with its message; but not because it heard nothing more of that for long.
+    const bool is_explained = receive.is_cancelled && c.code != ses::ReturnCode::kMessageTimeout;
+    if (!any_crash_ && !is_explained)
       fail(fmt::format("receive {} failed with code {:#x} although nothing crashed", rid,
                        static_cast<int>(c.code)));
     return;

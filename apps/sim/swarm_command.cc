@@ -209,8 +209,10 @@ std::string print_summary(const Totals& totals, double wall_s, bool wants_hostil
   absent += c.datagrams > 0 ? "" : " datagram-that-arrives";
   absent += c.datagrams_lost > 0 ? "" : " datagram-that-is-lost";
   absent += c.datagram_copies > 0 ? "" : " datagram-that-comes-twice";
-  fmt::print("messages found by peek {} (claimed {}, discarded {})  in multi-receive buffers {}\n",
-             c.peeked, c.claimed, c.discarded, c.multi_received);
+  fmt::print(
+      "messages found by peek {} (claimed {}, discarded {})  in multi-receive buffers {}  "
+      "cancelled {}\n",
+      c.peeked, c.claimed, c.discarded, c.multi_received, c.cancelled);
   fmt::print("datagrams that arrived {}  were lost {}  came again {}\n", c.datagrams,
              c.datagrams_lost, c.datagram_copies);
   fmt::print("PDCs {}  retransmissions {}  NACKs {}  timeouts {}  restarts {}  events {}\n", c.pdcs,

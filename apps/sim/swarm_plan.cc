@@ -127,7 +127,7 @@ void Planner::choose_endpoint() {
     p.max_messages_per_pdc = 4;
     p.gtd_store_max = 8;
     s.max_sends = 16;
-    s.max_messages = 16;
+    s.max_messages = ses::SesConfig::kFewestMessages;
     s.overflow_msgs = 4;
     s.overflow_bytes = 128 * 1024;
     plan_.troubles.push_back({Trouble::kTinyTables, 0, {}, {}});
@@ -462,6 +462,38 @@ void Planner::choose_long_reads() {
     read->bytes = (3072 + long_reads_.below(3072)) * payload + long_reads_.below(payload);
 }
 
+/// Half of the worlds with deferrals and without what leaves receives waiting in other ways: one host sends another a burst of messages
+/// that are put off, and takes them back while they are asked for all at once, and wait for each other.
+void Planner::choose_cancels() {
+  const bool is_on = cancels_.chance(0.5);
+  const HostId from = cancels_.below(plan_.hosts());
+  if (!is_on || !plan_.has_deferrals() || plan_.has_rendezvous() || plan_.has_programs() ||
+      plan_.attack.is_hostile() || plan_.secure.is_on || plan_.has(Trouble::kCrash) ||
+      plan_.ordered[from] || !plan_.defers[from])
+    return;
+  const auto part_of = [this](SimSpan span) {
+    return SimSpan::from_ps(
+        static_cast<std::int64_t>(cancels_.unit() * static_cast<double>(span.ps())));
+  };
+  const SimSpan round = plan_.fabric.base_rtt();
+  const SimTime at = SimTime{} + part_of(busy_ * 2);
+  const std::uint32_t count = 4 + cancels_.below(17);
+  PlannedOp op;
+  op.kind = SwarmOp::kTaggedSend;
+  op.from = from;
+  op.to = (from + 1 + cancels_.below(plan_.hosts() - 1)) % plan_.hosts();
+  op.bytes = op.receive_bytes = plan_.fabric.mtu_payload * (2 + cancels_.below(14));
+  op.at = at;
+  op.receive_at = at + round * (cancels_.chance(0.8) ? 8 : 0);
+  const SimSpan sending = SimSpan::from(
+      plan_.fabric.link_rate.time_for(static_cast<base::ByteCount>(op.bytes) * count));
+  for (std::uint32_t i = 0; i < count; ++i) {
+    op.id = static_cast<std::uint32_t>(plan_.ops.size()) + 1;
+    op.cancel_after = part_of(std::max(round * 3, sending));
+    plan_.ops.push_back(op);
+  }
+}
+
 bool SwarmPlan::has_programs() const {
   return std::any_of(ops.begin(), ops.end(),
                      [](const PlannedOp& op) { return op.receive_after != 0; });
@@ -516,6 +548,8 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
     plan.attack.rendezvous = false;
   }
   if (mask.without.contains("deferrals")) plan.defers.clear();
+  if (mask.without.contains("cancels") || mask.without.contains("deferrals"))
+    std::erase_if(plan.ops, [](const PlannedOp& op) { return op.is_cancelled(); });
   if (mask.without.contains("programs") || mask.without.contains("rendezvous"))
     for (PlannedOp& op : plan.ops) op.receive_after = 0;
   if (mask.without.contains("patience") && plan.is_patient) {
@@ -601,6 +635,7 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
   if (plan.fabric.mtu_payload == ses::kEthernetPayload) names.emplace_back("ethernet");
   if (std::ranges::any_of(plan.ops, &PlannedOp::is_long_inject)) names.emplace_back("long-injects");
   if (std::ranges::any_of(plan.ops, &PlannedOp::is_long_read)) names.emplace_back("long-reads");
+  if (std::ranges::any_of(plan.ops, &PlannedOp::is_cancelled)) names.emplace_back("cancels");
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));
@@ -612,10 +647,11 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
 }
 
 std::vector<std::string> known_ingredients() {
-  std::vector<std::string> names = {
-      "hostile",  "baits",    "secure",   "link-attacker", "hold",       "lost-counters",
-      "rotation", "servers",  "planes",   "spray-ordered", "rendezvous", "deferrals",
-      "programs", "patience", "ethernet", "long-injects",  "long-reads", "more"};
+  std::vector<std::string> names = {"hostile",    "baits",         "secure",     "link-attacker",
+                                    "hold",       "lost-counters", "rotation",   "servers",
+                                    "planes",     "spray-ordered", "rendezvous", "deferrals",
+                                    "programs",   "patience",      "ethernet",   "long-injects",
+                                    "long-reads", "cancels",       "more"};
   FaultProfile faults;
   for (std::size_t i = 0; i < kFaultCount; ++i)
     if (probability(faults, static_cast<Fault>(i)) != nullptr)
@@ -673,13 +709,17 @@ std::string describe(const SwarmPlan& plan) {
   constexpr std::size_t kMaxShown = 12;
   for (std::size_t i = 0; i < std::min(plan.ops.size(), kMaxShown); ++i) {
     const PlannedOp& op = plan.ops[i];
-    s += fmt::format("  op {}: {} {}->{} {} bytes at {:.1f} us{}{}{}{}{}\n", op.id,
-                     name_of(op.kind), op.from, op.to, op.bytes, op.at.us(),
-                     op.is_send() ? fmt::format(", receive of {} at {:.1f} us", op.receive_bytes,
-                                                op.receive_at.us())
-                                  : "",
-                     op.inject ? ", inject" : "", op.completion_may_wait ? ", may wait" : "",
-                     op.delivery_complete ? ", delivery complete" : "", op.fence ? ", fence" : "");
+    s += fmt::format(
+        "  op {}: {} {}->{} {} bytes at {:.1f} us{}{}{}{}{}{}\n", op.id, name_of(op.kind), op.from,
+        op.to, op.bytes, op.at.us(),
+        op.is_send()
+            ? fmt::format(", receive of {} at {:.1f} us", op.receive_bytes, op.receive_at.us())
+            : "",
+        op.inject ? ", inject" : "", op.completion_may_wait ? ", may wait" : "",
+        op.delivery_complete ? ", delivery complete" : "", op.fence ? ", fence" : "",
+        op.is_cancelled()
+            ? fmt::format(", cancelled {:.1f} us after both are posted", op.cancel_after->us())
+            : "");
   }
   if (plan.ops.size() > kMaxShown)
     s += fmt::format("  ... and {} more\n", plan.ops.size() - kMaxShown);

@@ -45,12 +45,15 @@ struct PlannedOp {
   std::uint32_t receive_after = 0;  ///< then, and when the receive of this operation is complete
   std::uint32_t receive_bytes = 0;  ///< sends: its buffer; may be too short for tagged ones
   std::optional<ses::PeekAction> peek;  ///< tagged sends: the receiver looks for it before
+  /// One of a burst of sends that can be put off: so long after it and its receive are posted its sender cancels it.
+  std::optional<SimSpan> cancel_after;
   bool inject = false, completion_may_wait = false, delivery_complete = false, fence = false,
        wants_data = true;
 
   static constexpr std::uint32_t kShortInject = 256;
   bool is_long_inject() const { return inject && bytes > kShortInject; }
   static constexpr std::uint32_t kLongest = 64 * 1024;  ///< of all but long READs
+  bool is_cancelled() const { return cancel_after.has_value(); }
   bool is_long_read() const { return kind == SwarmOp::kRead && bytes > kLongest; }
   /// Has one receive of its own.
   bool is_send() const { return kind == SwarmOp::kSend || kind == SwarmOp::kTaggedSend; }
@@ -145,7 +148,7 @@ struct SwarmMask {
   std::set<std::uint32_t> ops;       ///< only these; empty: all
   std::set<SwarmMode> modes;         ///< only operations that travel like this; empty: all
   std::set<std::uint32_t> episodes;  ///< only these of the attackers'; empty: all
-  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "spray-ordered": ordered sends by RUD; "rendezvous"; "deferrals": sends that can be put off; "programs": receives that wait for each other; "patience": completions that may wait; "ethernet"; "long-injects": of several packets; "long-reads": of more packets than are under way at a time; "more": what choose_more() and choose_single_packets() added.
+  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "spray-ordered": ordered sends by RUD; "rendezvous"; "deferrals": sends that can be put off; "programs": receives that wait for each other; "patience": completions that may wait; "ethernet"; "long-injects": of several packets; "long-reads": of more packets than are under way at a time; "cancels": sends that can be put off, and are taken back; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;
 };
 

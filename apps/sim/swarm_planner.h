@@ -32,7 +32,8 @@ class Planner {
         patience_(seed ^ 0x70617469'656e6365ULL),
         ethernet_(seed ^ 0x65746865'726e6574ULL),
         long_injects_(seed ^ 0x6c6f6e67'696e6a00ULL),
-        long_reads_(seed ^ 0x6c6f6e67'72656164ULL) {
+        long_reads_(seed ^ 0x6c6f6e67'72656164ULL),
+        cancels_(seed ^ 0x63616e63'656c7300ULL) {
     plan_.seed = seed;
   }
 
@@ -56,6 +57,7 @@ class Planner {
     choose_ethernet();
     choose_long_injects();
     choose_long_reads();
+    choose_cancels();
     return std::move(plan_);
   }
 
@@ -88,6 +90,7 @@ class Planner {
   void choose_ethernet();
   void choose_long_injects();
   void choose_long_reads();
+  void choose_cancels();
 
   // swarm_plan_hostile.cc
   void choose_hostile();
@@ -110,7 +113,7 @@ class Planner {
   base::Rng rng_;
   // For what was added later: older draws, and so the worlds of named seeds, stay.
   base::Rng more_, single_, planes_, claims_, hostile_, secure_, late_secure_, spray_, rendezvous_,
-      deferrals_, programs_, patience_, ethernet_, long_injects_, long_reads_;
+      deferrals_, programs_, patience_, ethernet_, long_injects_, long_reads_, cancels_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
   bool small_tables_ =

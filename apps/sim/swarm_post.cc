@@ -37,6 +37,28 @@ void Swarm::post_receive(OpState& s) {
   retry_later(s.op->receive_at, [this, &s] { post_receive(s); });
 }
 
+/// To be called when the operation, or its receive, was posted.
+void Swarm::cancel_if_due(OpState& s) {
+  if (!s.op->is_cancelled() || !s.posted || !s.receive_posted) return;
+  simulation_.events.call_at(simulation_.now() + *s.op->cancel_after, [this, &s] {
+    if (s.completions > 0) return;
+    Host& host = *hosts_[s.op->from];
+    s.is_cancelled = true;  // it may complete within the call
+    s.is_cancelled = host.ses().cancel(host.now(), host.endpoint(), s.op->id);
+    host.node().poke();
+  });
+}
+
+/// Its message will not come. Where the target knows of the message already, nothing is left to cancel: the receive ends with it.
+void Swarm::cancel_receive(OpState& s) {
+  simulation_.events.call_at(simulation_.now(), [this, &s] {
+    if (s.receive_completions > 0) return;
+    Host& host = *hosts_[s.op->to];
+    (void)host.ses().cancel(host.now(), host.endpoint(), context_of(Context::kOp, s.op->id));
+    host.node().poke();
+  });
+}
+
 /// The peer that `op` goes to; 0 while it cannot be known.
 ses::PeerId Swarm::find_peer(const PlannedOp& op) {
   ses::PeerId& peer = (op.is_datagram() ? datagram_peers_ : peers_)[op.from][op.to];
@@ -108,6 +130,7 @@ bool Swarm::try_post(OpState& s) {
     return false;
   }
   if (op.inject && !op.is_read()) s.local.poison();  // its bytes are the user's again
+  cancel_if_due(s);
   hosts_[op.from]->node().poke();
   return true;
 }
@@ -147,6 +170,7 @@ bool Swarm::try_post_receive(OpState& s) {
     }
     return false;
   }
+  cancel_if_due(s);
   host.node().poke();
   return true;
 }

@@ -40,7 +40,8 @@ struct OpState {
       0;  ///< sends: messages with this number that were received; writes: notifications
   int receive_completions = 0;
   bool succeeded = false;
-  bool is_void = false;  ///< its initiator crashed: nothing is promised
+  bool is_cancelled = false;  ///< its sender took it back: it, and its receive, may end so
+  bool is_void = false;       ///< its initiator crashed: nothing is promised
   bool receive_void = false;
   bool error_allowed = false;
   SimTime ready_at;                 ///< it and its receive were posted for the first time
@@ -114,6 +115,8 @@ class Swarm {
   void post_receive(OpState& s);
   bool try_post(OpState& s);
   bool try_post_receive(OpState& s);
+  void cancel_if_due(OpState& s);
+  void cancel_receive(OpState& s);
   ses::PeerId find_peer(const PlannedOp& op);
   base::Result<ses::Posted, ses::PostError> send(OpState& s, ses::PeerId peer);
   base::Result<ses::Posted, ses::PostError> rma(OpState& s, ses::PeerId peer);

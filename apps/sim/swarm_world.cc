@@ -474,6 +474,7 @@ void SwarmCounters::add(const SwarmCounters& o) {
   peeked += o.peeked;
   claimed += o.claimed;
   discarded += o.discarded;
+  cancelled += o.cancelled;
   datagrams += o.datagrams;
   datagrams_lost += o.datagrams_lost;
   datagram_copies += o.datagram_copies;

@@ -18,8 +18,9 @@ struct SwarmCounters {
                 timeouts = 0, pdcs = 0;
   std::uint64_t events = 0;
   std::uint64_t truncated = 0, restarts = 0;
-  std::uint64_t multi_received = 0, peeked = 0, claimed = 0, discarded = 0;  ///< messages
-  std::uint64_t datagrams = 0, datagrams_lost = 0, datagram_copies = 0;      ///< by the receiver
+  std::uint64_t multi_received = 0, peeked = 0, claimed = 0, discarded = 0,
+                cancelled = 0;                                           ///< messages
+  std::uint64_t datagrams = 0, datagrams_lost = 0, datagram_copies = 0;  ///< by the receiver
   std::uint64_t hostile = 0, attack_packets = 0;
   std::array<std::uint64_t, kAttackKindCount> attacks{};
   std::array<std::uint64_t, static_cast<std::size_t>(Profile::kCount)> profiles{};
