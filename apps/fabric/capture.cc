@@ -2,14 +2,21 @@
 
 #include <utility>
 
+#include "apps/output_path.h"
+
 namespace uet::fabric {
 
 std::unique_ptr<FabricCapture> FabricCapture::open(const std::string& path,
+                                                   const std::string& scenario,
                                                    std::int64_t unix_ns_at_zero,
                                                    std::string& error) {
   net::CaptureFileConfig config{.path = {}, .interface_name = "uet-fabric"};
   config.started_ns = static_cast<std::uint64_t>(unix_ns_at_zero);
   if (!net::CaptureFileConfig::parse(path, config, error)) return nullptr;
+  if (apps::is_input(config.path, {scenario})) {
+    error = config.path + " is the scenario; capture into another file";
+    return nullptr;
+  }
   auto file = net::CaptureFile::open(config, error);
   if (file == nullptr) return nullptr;
   return std::unique_ptr<FabricCapture>(new FabricCapture(std::move(file), unix_ns_at_zero));

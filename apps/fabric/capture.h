@@ -11,9 +11,10 @@ namespace uet::fabric {
 
 class FabricCapture final : public FrameTap {
  public:
-  /// `unix_ns_at_zero`: the time of day when virtual time began.
-  static std::unique_ptr<FabricCapture> open(const std::string& path, std::int64_t unix_ns_at_zero,
-                                             std::string& error);
+  /// `unix_ns_at_zero`: the time of day when virtual time began. Null, with a sentence in `error`; so too where the capture would
+  /// overwrite `scenario`.
+  static std::unique_ptr<FabricCapture> open(const std::string& path, const std::string& scenario,
+                                             std::int64_t unix_ns_at_zero, std::string& error);
 
   void on_received(sim::SimTime now, const Leg& leg, std::span<const std::uint8_t> frame) override;
   void on_sent(sim::SimTime now, const Leg& leg, const sim::Frame& frame) override;

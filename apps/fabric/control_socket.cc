@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -53,6 +54,11 @@ std::unique_ptr<ControlSocket> ControlSocket::open(const std::string& path, std:
 bool ControlSocket::listen(std::string& error) {
   sockaddr_un address;
   if (!fill(path_, address, error)) return false;
+  // A file that is no socket refuses connections as a socket without a listener does.
+  if (struct stat there{}; stat(path_.c_str(), &there) == 0 && !S_ISSOCK(there.st_mode)) {
+    error = path_ + " is there already and is no socket; give the control socket another path";
+    return false;
+  }
   if (const int other = connect_to(address); other >= 0) {
     close(other);
     error = "another uet-fabric listens on " + path_;

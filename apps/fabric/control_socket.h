@@ -13,7 +13,7 @@ namespace uet::fabric {
 /// their answers are hung up on.
 class ControlSocket {
  public:
-  /// Null, with a sentence in `error`. A socket without a listener is replaced.
+  /// Null, with a sentence in `error`. A socket without a listener is replaced; any other file is left alone.
   static std::unique_ptr<ControlSocket> open(const std::string& path, std::string& error);
   ~ControlSocket();
   ControlSocket(const ControlSocket&) = delete;

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "apps/command_word.h"
 #include "apps/fabric/control_socket.h"
 #include "apps/fabric/run.h"
 #include "apps/fabric/show.h"
@@ -40,6 +41,7 @@ base::Result<Scenario, std::string> load(const Options& options) {
   }
   if (const std::string problem = check_commands(*scenario); !problem.empty())
     return options.scenario + ":" + problem;
+  if (const std::string problem = check_outputs(*scenario); !problem.empty()) return problem;
   return scenario;
 }
 
@@ -105,6 +107,10 @@ int main_of(int argc, char** argv) {
   ctl->add_flag("--json", o.json, "the reply as it is");
   ctl->positionals_at_end();
   CLI::App* list = app.add_subcommand("keys", "what a scenario may say");
+  if (const std::string wrong = apps::wrong_command(app, argc, argv); !wrong.empty()) {
+    fmt::print(stderr, "uet-fabric: {}\n", wrong);
+    return kUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

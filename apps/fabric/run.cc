@@ -13,6 +13,8 @@
 #include "apps/fabric/control_socket.h"
 #include "apps/fabric/null_device.h"
 #include "apps/fabric/pace.h"
+#include "apps/output_path.h"
+#include "lib/net/capture_file.h"
 #include "lib/net/port_plugin.h"
 #include "lib/ports/dpdk_plugin.h"
 
@@ -154,7 +156,7 @@ class Runner {
     emulator_.set_tap(nullptr);
     capture_.reset();
     if (path.empty()) return {};
-    capture_ = FabricCapture::open(path, pace_.unix_ns_at_zero(), error);
+    capture_ = FabricCapture::open(path, scenario_.file, pace_.unix_ns_at_zero(), error);
     emulator_.set_tap(capture_.get());
     return error;
   }
@@ -184,10 +186,28 @@ std::string check_commands(const Scenario& scenario) {
   return {};
 }
 
+std::string check_outputs(const Scenario& scenario) {
+  const std::string& stats = scenario.stats;
+  if (!stats.empty() && apps::is_input(stats, {scenario.file}))
+    return stats + " is the scenario; write the statistics into another file";
+  net::CaptureFileConfig capture{.path = {}, .interface_name = {}};
+  if (std::string why;
+      !scenario.capture.empty() && !net::CaptureFileConfig::parse(scenario.capture, capture, why))
+    return "--capture: " + why;
+  if (!capture.path.empty() && apps::is_input(capture.path, {scenario.file}))
+    return capture.path + " is the scenario; capture into another file";
+  return {};
+}
+
 int run(const Scenario& scenario) {
   base::Trace trace;
   Devices devices;
   std::string error;
+  if (const std::string& stats = scenario.stats;
+      !stats.empty() && stats != "-" && !apps::can_write(stats)) {
+    say(fmt::format("cannot write {}: {}", stats, std::strerror(errno)));
+    return 1;
+  }
   make_folders(scenario);
   if (!open_devices(scenario, trace, devices, error)) {
     say(error);

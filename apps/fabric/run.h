@@ -11,4 +11,7 @@ int run(const Scenario& scenario);
 /// What is wrong with the scenario's commands: "line: sentence"; empty when nothing is.
 std::string check_commands(const Scenario& scenario);
 
+/// Why the files that it names for output cannot be these; empty when nothing is wrong.
+std::string check_outputs(const Scenario& scenario);
+
 }  // namespace uet::fabric

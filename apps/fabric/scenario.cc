@@ -257,6 +257,11 @@ class Reader {
       fail(section.line, "several legs need %n in " + in_quotes(place));
       return;
     }
+    if (keys.count > 1 && !keys.name.empty() && keys.name.find("%n") == std::string::npos) {
+      fail(section.line, "several legs need %n in name = " + in_quotes(keys.name) +
+                             ": it is the number of the leg");
+      return;
+    }
     for (std::uint64_t i = 0; i < keys.count; ++i) {
       const std::size_t number = scenario_.legs.size();
       LegConfig leg = keys;
@@ -431,7 +436,9 @@ base::Result<Scenario, std::string> Scenario::parse(std::string_view content,
 base::Result<Scenario, std::string> Scenario::read(const std::string& path) {
   const auto sections = toml_file::read(path);
   if (!sections) return sections.error();
-  return Reader(path).read(*sections);
+  auto scenario = Reader(path).read(*sections);
+  if (scenario) scenario->file = path;
+  return scenario;
 }
 
 std::vector<ScenarioKey> scenario_keys() {

@@ -33,6 +33,7 @@ struct TimedCommand {
 };
 
 struct Scenario {
+  std::string file;  ///< that it was read from; empty: a text
   // [fabric]
   std::uint64_t leaves = 1;
   std::uint64_t spines = 0;  ///< paths between any two leaves

@@ -7,12 +7,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "apps/output_path.h"
 #include "apps/page/page.h"
 #include "apps/program.h"
 #include "apps/sim/choice.h"
@@ -188,22 +188,29 @@ base::Result<WantedRun, int> prepare(const RunCommandOptions& o) {
   return WantedRun{o, std::move(matrix.value()), std::move(config.value())};
 }
 
-/// What is in the file stays, and one that is not there is not left behind. A pipe is not opened: its reader would see the end.
-bool can_write(const std::string& path) {
-  std::error_code none;
-  const auto status = std::filesystem::status(path, none);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    return access(path.c_str(), W_OK) == 0;
-  const bool can = static_cast<bool>(std::ofstream(path, std::ios::app));
-  if (can && !std::filesystem::exists(status)) std::filesystem::remove(path, none);
-  return can;
+/// The files that the options name for output.
+std::vector<std::string> outputs(const RunCommandOptions& o) {
+  std::vector<std::string> all = {o.per_flow, o.trace, o.plot};
+  if (o.path_state && !o.per_flow.empty()) all.push_back(o.per_flow + ".paths");
+  std::erase(all, "");
+  return all;
+}
+
+/// Empty, or which file would be overwritten that is to be read.
+std::string why_overwritten(const std::vector<RunCommandOptions>& runs) {
+  std::vector<std::string> matrices;
+  for (const RunCommandOptions& o : runs)
+    if (!o.matrix.empty()) matrices.push_back(o.matrix);
+  for (const std::string& path : outputs(runs.front()))
+    if (apps::is_input(path, matrices))
+      return fmt::format("{} is the --matrix to read; write into another file", path);
+  return {};
 }
 
 /// Empty, or which file cannot be written.
 std::string why_unwritable(const RunCommandOptions& o) {
-  const std::string paths = o.path_state && !o.per_flow.empty() ? o.per_flow + ".paths" : "";
-  for (const std::string& path : {o.per_flow, paths, o.plot})
-    if (!path.empty() && !can_write(path)) return cannot_write(path);
+  for (const std::string& path : outputs(o))
+    if (!apps::can_write(path)) return cannot_write(path);
   return {};
 }
 
@@ -267,6 +274,7 @@ int run(const RunCommandOptions& o) {
     if (!other) return refuse(other.error());
     options.push_back(std::move(other.value()));
   }
+  if (const std::string why = why_overwritten(options); !why.empty()) return refuse(why);
   std::vector<WantedRun> wanted;
   for (const RunCommandOptions& each : options) {
     auto one = prepare(each);

@@ -51,6 +51,31 @@ def check_wrong_scenarios(tap, program, folder):
     tap.result("ctl without a path", "" if run.returncode == 1 and "no path" in run.stderr else run.stderr)
 
 
+def check_files(tap, program, folder):
+    """Files of the user that are in the place of its outputs stay as they are."""
+    scenario, notes = os.path.join(folder, "mine.toml"), os.path.join(folder, "notes")
+    text = f"[[leg]]\nmemif = \"{folder}/mine%n.sock\"\ncount = 2\n"
+    link = os.path.join(folder, "link.toml")
+    os.symlink(scenario, link)
+    for name, option, path, expected in (
+            ("control socket in the place of a file", "--control", notes, "is no socket"),
+            ("capture into the scenario", "--capture", scenario, "is the scenario"),
+            ("capture into the scenario by a link", "--capture", link + ",size=1M", "is the scenario"),
+            ("statistics into the scenario", "--stats", scenario, "is the scenario")):
+        for file in (scenario, notes):
+            with open(file, "w") as out:
+                out.write(text)
+        run = subprocess.run([program, "run", scenario, "--duration", "100ms", option, path], capture_output=True, text=True, timeout=60)
+        kept = [os.path.isfile(file) and open(file, errors="replace").read() == text for file in (scenario, notes)]
+        good = run.returncode in (1, 2) and expected in run.stderr and all(kept)
+        tap.result(name, "" if good else f"{run.returncode}, files kept {kept}: {run.stderr}")
+    run = subprocess.run([program, "run", scenario, "--stats", f"{folder}/none/stats.json"], capture_output=True, text=True, timeout=60)
+    early = run.returncode == 1 and "cannot write" in run.stderr and "ready" not in run.stderr
+    tap.result("statistics that cannot be written are told before the run", "" if early else f"{run.returncode}: {run.stderr}")
+    run = subprocess.run([program, "rnu", scenario], capture_output=True, text=True, timeout=60)
+    tap.result("a misspelt command", "" if run.returncode == 2 and "did you mean run?" in run.stderr else f"{run.returncode}: {run.stderr}")
+
+
 def kill_and_heal(fabric, replies):
     end = time.monotonic() + 60
     while time.monotonic() < end and sum(leg["rx_frames"] for leg in fabric.ctl("legs")["legs"]) < 2000:
@@ -171,6 +196,7 @@ def main():
     tap = Tap()
     with temporary_folder() as folder:
         check_wrong_scenarios(tap, program, folder)
+        check_files(tap, program, folder)
         check_pingpong(tap, provider, program, dump, folder)
     with temporary_folder() as folder:
         check_veth_leg(tap, provider, program, folder)

@@ -102,6 +102,8 @@ TEST(scenario, mistakes_are_named_with_their_line) {
   EXPECT_THAT(refusal("seed = 5\n" + kLeg), HasSubstr("x.toml:1: keys stand below a heading"));
   EXPECT_THAT(refusal("[[leg]]\nname = \"a\"\n"), HasSubstr("x.toml:1: a leg has either memif"));
   EXPECT_THAT(refusal("[[leg]]\nmemif = \"/tmp/a\"\ncount = 2\n"), HasSubstr("need %n"));
+  EXPECT_THAT(refusal("[[leg]]\nname = \"h\"\nmemif = \"/tmp/a%n\"\ncount = 2\n"),
+              HasSubstr("x.toml:1: several legs need %n in name = \"h\""));
   EXPECT_THAT(refusal("[[leg]]\nname = \"a>b\"\nmemif = \"/tmp/a\"\n"),
               HasSubstr("letters, digits"));
   EXPECT_THAT(

@@ -147,6 +147,15 @@ with tempfile.TemporaryDirectory() as folder:
     check("events are told as FI_UET_TRACE does, with the host", lines and all(list(e)[:3] == ["t", "host", "event"] for e in lines)
           and all(re.fullmatch("[a-z_]+", key) for e in lines for key in e), str(lines[:3]))
 
+    # A matrix is not overwritten.
+    kept = matrix(folder, "kept.cm", incast)
+    os.link(kept, Path(folder) / "alias.cm")
+    for option in ("--per-flow", "--trace"):
+        for path_of in (kept, str(Path(folder) / "alias.cm")):
+            code, _, error = run("--matrix", kept, option, path_of)
+            check(f"{option} into the matrix is refused", code == 2 and "is the --matrix to read" in error
+                  and Path(kept).read_text() == incast, error)
+
     # What cannot be written says why.
     few = ("--pattern", "permutation", "--hosts", "4", "--bytes", "4000")
     for options, why in ((("--per-flow", "/dev/full"), "No space left"), (("--per-flow", f"{folder}/no/flows"), "No such file"),

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "apps/dump/ring.h"
+#include "apps/output_path.h"
 #include "apps/page/page.h"
 
 namespace uet::dump {
@@ -68,10 +69,9 @@ bool is_event_log(const std::string& path) {
 }
 
 std::string why_no_place(const std::string& out, const std::vector<std::string>& inputs) {
+  if (apps::is_input(out, inputs))
+    return "is one of the files to read; name the page first, and then these";
   std::error_code none;
-  for (const std::string& input : inputs)
-    if (input == out || std::filesystem::equivalent(input, out, none))
-      return "is one of the files to read; name the page first, and then these";
   // Of devices and pipes nothing is read here.
   if (!std::filesystem::is_regular_file(out, none)) return {};
   if (is_capture(out))
