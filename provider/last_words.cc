@@ -65,7 +65,7 @@ class Line {
 /// Not on the stack: that of a signal handler may be small.
 constinit Line line;
 
-/// Begins with the end of a line: what stdio had not written yet is lost, in the middle of an event as a rule.
+/// Begins with the end of a line: where the file is a pipe or a device, the system may have taken a part of an event.
 void say(int descriptor, const base::Trace& trace, int signal_number) {
   line.clear();
   line.text("\n{\"signal\":");

@@ -18,7 +18,6 @@ class FabricCapture final : public FrameTap {
 
   void on_received(sim::SimTime now, const Leg& leg, std::span<const std::uint8_t> frame) override;
   void on_sent(sim::SimTime now, const Leg& leg, const sim::Frame& frame) override;
-  void flush() { file_->flush(); }
 
  private:
   FabricCapture(std::unique_ptr<net::CaptureFile> file, std::int64_t unix_ns_at_zero)

@@ -105,7 +105,7 @@ class Runner {
       if (turn++ % kServeEvery == 0) serve();
       pace_.end_turn(frames, frames >= kManyFrames);
     }
-    if (capture_ != nullptr) capture_->flush();
+    capture("");
   }
 
   /// Empty, or why it cannot be done.
@@ -231,6 +231,8 @@ int run(const Scenario& scenario) {
   runner.loop();
   if (runner.fell_behind())
     say("fell behind real time for more than 1 % of the run: lower the rates, or use --realtime");
+  for (const net::NotWritten& file : net::not_written())
+    say(fmt::format("{} lacks {} records: {}", file.path, file.records, std::strerror(file.error)));
   if (error = runner.write_stats(); !error.empty()) {
     say(error);
     return 1;

@@ -193,6 +193,9 @@ void add_metric(Families& families, const std::string& name, const std::string& 
 
 std::string to_text(const Json& process, const Json& before, const ViewOptions& options) {
   std::string out = fmt::format("{} {}\n", text(process, "pid"), text(process, "program"));
+  for (const Json& file : at(process, "not_written"))
+    out += fmt::format("  not written: {:.0f} records of {}: {}\n", number(file, "records"),
+                       text(file, "file"), text(file, "why"));
   for (const Json& endpoint : at(process, "endpoints"))
     add_endpoint(out, endpoint, earlier(before, endpoint), options);
   return out;
@@ -200,7 +203,12 @@ std::string to_text(const Json& process, const Json& before, const ViewOptions& 
 
 std::string to_prometheus(const std::vector<Json>& processes) {
   Families families;
-  for (const Json& process : processes)
+  for (const Json& process : processes) {
+    for (const Json& file : at(process, "not_written"))
+      add_metric(families, "uet_records_not_written_total",
+                 fmt::format(R"(pid="{}",program="{}",file="{}")", text(process, "pid"),
+                             label(text(process, "program")), label(text(file, "file"))),
+                 at(file, "records"));
     for (const Json& e : at(process, "endpoints")) {
       const std::string own =
           fmt::format(R"(pid="{}",program="{}",address="{}")", text(process, "pid"),
@@ -224,6 +232,7 @@ std::string to_prometheus(const std::vector<Json>& processes) {
           add_metric(families, fmt::format("uet_peer_{}", name), labels, at(c, name));
       }
     }
+  }
   std::string out;
   for (const auto& [name, lines] : families)
     out += fmt::format("# TYPE {} {}\n{}", name, name.ends_with("_total") ? "counter" : "gauge",

@@ -6,9 +6,8 @@
 #include <cstring>
 #include <exception>
 #include <iterator>
+#include <utility>
 
-#include "lib/base/cancellation.h"
-#include "lib/net/output_file.h"
 #include "lib/wire/enums.h"
 #include "pds/pdc_state.h"
 
@@ -85,19 +84,6 @@ std::string to_json(const base::Event& event) {
   return fmt::to_string(line);
 }
 
-void EventLog::on_event(const base::Event& event) {
-  Line line;
-  append_json(line, event);
-  line.push_back('\n');
-  const base::WithoutCancellation without_cancellation;
-  std::fwrite(line.data(), 1, line.size(), out_);
-}
-
-void EventLog::write_counters(const base::Trace& trace) {
-  const std::string line = counters_to_json(trace) + "\n";
-  std::fwrite(line.data(), 1, line.size(), out_);
-}
-
 std::string counters_to_json(const base::Trace& trace) {
   std::string events, drops;
   for (std::size_t i = 0; i < base::kEventCount; ++i) {
@@ -115,32 +101,35 @@ std::string counters_to_json(const base::Trace& trace) {
   return fmt::format(R"({{"events":{{{}}},"drops":{{{}}}}})", events, drops);
 }
 
-TraceFile::TraceFile(std::FILE* file, base::Trace& trace) : file_(file), log_(file), trace_(trace) {
-  trace_.add_sink(log_);
+TraceFile::TraceFile(std::unique_ptr<net::OutputFile> file, base::Trace& trace)
+    : file_(std::move(file)), trace_(trace) {
+  trace_.add_sink(*this);
 }
 
 std::unique_ptr<TraceFile> TraceFile::open(const std::string& path, base::Trace& trace,
                                            std::string& error) {
-  const auto out = net::open_output_file(path);
+  auto out = net::OutputFile::open(path);
   if (!out) {
     error = "FI_UET_TRACE: cannot write " + path + ": " + std::strerror(errno);
     return nullptr;
   }
-  return std::unique_ptr<TraceFile>(new TraceFile(out->file, trace));
+  return std::unique_ptr<TraceFile>(new TraceFile(std::move(out), trace));
 }
 
-void TraceFile::abandon_in_child() {
-  net::abandon_in_child(file_);
+void TraceFile::on_event(const base::Event& event) {
+  Line line;
+  append_json(line, event);
+  line.push_back('\n');
+  file_->write(std::string_view(line.data(), line.size()));
 }
 
 TraceFile::~TraceFile() {
-  trace_.remove_sink(log_);
+  trace_.remove_sink(*this);
   try {
-    log_.write_counters(trace_);
+    file_->write(counters_to_json(trace_) + "\n");
   } catch (const std::exception&) {
     // Out of memory: the last line is missing.
   }
-  std::fclose(file_);
 }
 
 }  // namespace uet::fep

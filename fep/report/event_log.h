@@ -2,11 +2,11 @@
 /// recorder after something failed.
 #pragma once
 
-#include <cstdio>
 #include <memory>
 #include <string>
 
 #include "lib/base/trace.h"
+#include "lib/net/output_file.h"
 #include "pds/pds.h"
 
 namespace uet::fep {
@@ -18,36 +18,24 @@ std::string_view name_of(pds::Mode mode);
 /// names.
 std::string to_json(const base::Event& event);
 
-/// Writes each event to a stream that the caller owns and closes.
-class EventLog final : public base::TraceSink {
- public:
-  explicit EventLog(std::FILE* out) : out_(out) {}
-  void on_event(const base::Event& event) override;
-  /// One more line: every counter of `trace`, as counters_to_json() gives them. The last line of a
-  /// log.
-  void write_counters(const base::Trace& trace);
-
- private:
-  std::FILE* out_;
-};
-
 /// FI_UET_TRACE: a file with every event of a trace, and its counters as the last line.
-class TraceFile {
+class TraceFile final : private base::TraceSink {
  public:
   /// %p in `path` becomes the process id. Null with a sentence in `error`. `trace` must outlive it.
   static std::unique_ptr<TraceFile> open(const std::string& path, base::Trace& trace,
                                          std::string& error);
-  ~TraceFile();
+  ~TraceFile() override;
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
-  int descriptor() const { return fileno(file_); }
+  int descriptor() const { return file_->descriptor(); }
   /// In a child made by fork(): the file is the parent's alone. Safe between fork() and exec().
-  void abandon_in_child();
+  void abandon_in_child() { file_->abandon_in_child(); }
 
  private:
-  TraceFile(std::FILE* file, base::Trace& trace);
-  std::FILE* file_;
-  EventLog log_;
+  TraceFile(std::unique_ptr<net::OutputFile> file, base::Trace& trace);
+  void on_event(const base::Event& event) override;
+
+  std::unique_ptr<net::OutputFile> file_;
   base::Trace& trace_;
 };
 

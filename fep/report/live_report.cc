@@ -2,13 +2,25 @@
 
 #include <algorithm>
 #include <sstream>
+#include <system_error>
 
 #include "fep/report/event_log.h"
+#include "lib/net/output_file.h"
 
 namespace uet::fep {
 namespace {
 
 constexpr std::size_t kShownMax = 65536;
+
+/// `,"not_written":[{"file":"...","records":n,"why":"..."},...]` where a capture or log of this process lacks something.
+std::string files_not_written() {
+  std::string out;
+  for (const net::NotWritten& file : net::not_written())
+    out += (out.empty() ? R"(,"not_written":[{"file":)" : R"(,{"file":)") + json_string(file.path) +
+           R"(,"records":)" + std::to_string(file.records) + R"(,"why":)" +
+           json_string(std::generic_category().message(file.error)) + "}";
+  return out.empty() ? out : out + "]";
+}
 
 }  // namespace
 
@@ -37,7 +49,7 @@ std::string LiveReport::text() const {
   if (kind_ == Kind::kUnknown) return R"({"error":"unknown request"})";
   if (kind_ == Kind::kStat)
     return R"({"version":1,"pid":)" + pid + R"(,"program":)" + json_string(program_) +
-           R"(,"endpoints":[)" + snapshots_ + "]}\n";
+           files_not_written() + R"(,"endpoints":[)" + snapshots_ + "]}\n";
   std::string out;
   for (const Recorded& endpoint : recorded_) {
     out += R"({"address":)" + json_string(endpoint.address) + R"(,"pid":)" + pid + "}\n";

@@ -7,9 +7,6 @@
 #include <cstring>
 #include <iterator>
 
-#include "lib/base/cancellation.h"
-#include "lib/net/output_file.h"
-
 namespace uet::fep {
 namespace {
 
@@ -74,33 +71,22 @@ std::string planes_to_json(Instant now, const net::Port& port) {
 }
 
 std::unique_ptr<PathLog> PathLog::open(const std::string& path, std::string& error) {
-  const auto out = net::open_output_file(path);
+  auto out = net::OutputFile::open(path);
   if (!out) {
     error = "FI_UET_PATH_LOG: cannot write " + path + ": " + std::strerror(errno);
     return nullptr;
   }
-  return std::unique_ptr<PathLog>(new PathLog(out->file));
-}
-
-PathLog::~PathLog() {
-  std::fclose(file_);
-}
-
-void PathLog::abandon_in_child() {
-  net::abandon_in_child(file_);
+  return std::unique_ptr<PathLog>(new PathLog(std::move(out)));
 }
 
 void PathLog::write(Instant now, Fep& fep) {
   next_ = now + kInterval;
-  const base::WithoutCancellation without_cancellation;
-  const auto put = [&](const std::string& line) {
-    std::fwrite(line.data(), 1, line.size(), file_);
-  };
+  const auto put = [this](const std::string& line) { file_->write(line); };
   if (fep.port().facts().planes > 1) put(planes_to_json(now, fep.port()));
   fep.pds().for_each_congestion([&](const pds::Pds::CongestionView& view) {
     put(view.sprayed ? to_json(now, view) : ordered_to_json(now, view));
   });
-  std::fflush(file_);  // the log may be watched live
+  file_->flush_now();  // the log may be watched live
 }
 
 }  // namespace uet::fep

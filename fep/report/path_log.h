@@ -1,12 +1,13 @@
 /// What an endpoint knows of its paths, written once in a while: FI_UET_PATH_LOG.
 #pragma once
 
-#include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "cc/ccc.h"
 #include "fep/fep.h"
+#include "lib/net/output_file.h"
 
 namespace uet::fep {
 
@@ -27,9 +28,6 @@ class PathLog {
  public:
   /// %p in `path` becomes the process id. Null with a sentence in `error`.
   static std::unique_ptr<PathLog> open(const std::string& path, std::string& error);
-  ~PathLog();
-  PathLog(const PathLog&) = delete;
-  PathLog& operator=(const PathLog&) = delete;
 
   /// After a turn of the loop. Writes when it is time to.
   void on_turn(Instant now, Fep& fep) {
@@ -37,11 +35,11 @@ class PathLog {
   }
   void write(Instant now, Fep& fep);
   /// In a child made by fork(): the file is the parent's alone. Safe between fork() and exec().
-  void abandon_in_child();
+  void abandon_in_child() { file_->abandon_in_child(); }
 
  private:
-  explicit PathLog(std::FILE* file) : file_(file) {}
-  std::FILE* file_;
+  explicit PathLog(std::unique_ptr<net::OutputFile> file) : file_(std::move(file)) {}
+  std::unique_ptr<net::OutputFile> file_;
   Instant next_;
 };
 

@@ -84,12 +84,17 @@ void append_packet(std::vector<std::uint8_t>& out, const PacketRecord& record) {
   block.u32(static_cast<std::uint32_t>(record.wire_length == 0 ? record.data.size()
                                                                : record.wire_length));
   block.bytes(record.data);
-  constexpr std::uint16_t kComment = 1, kFlags = 2;
+  constexpr std::uint16_t kComment = 1, kFlags = 2, kDropCount = 4;
   if (!record.comment.empty()) block.option(kComment, record.comment);
   if (record.direction != PacketDirection::kUnknown) {
     std::uint8_t flags[4];
     base::store_be(flags, static_cast<std::uint32_t>(record.direction));
     block.option(kFlags, flags);
+  }
+  if (record.lost_before != 0) {
+    std::uint8_t count[8];
+    base::store_be(count, record.lost_before);
+    block.option(kDropCount, count);
   }
   block.end_of_options();
 }

@@ -19,6 +19,7 @@ struct PacketRecord {
   std::size_t wire_length = 0;  ///< 0: as long as data
   PacketDirection direction = PacketDirection::kUnknown;
   std::string_view comment;
+  std::uint64_t lost_before = 0;  ///< packets that are missing between this one and the one before
 };
 
 /// How a file begins.

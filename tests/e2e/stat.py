@@ -7,6 +7,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -102,6 +103,23 @@ def shows_both(bench):
         mode = [os.stat(self_path).st_mode & 0o777 for self_path in
                 [bench.sockets, *(os.path.join(bench.sockets, n) for n in os.listdir(bench.sockets))]]
         return "" if mode == [0o700, 0o600, 0o600] else f"modes {[oct(m) for m in mode]}"
+
+
+def shows_lost_records(bench):
+    """A full disk is told once for each file, and what is missing there stands among the counters."""
+    full = {"FI_UET_TRACE": "/dev/full", "FI_UET_PATH_LOG": "/dev/full", "FI_UET_PCAP": "/dev/full,snap=256"}
+    with Pair(bench, client=full) as pair:
+        def is_shown(processes):
+            lost = {p["pid"]: p.get("not_written", []) for p in processes}
+            server, client = (lost.get(job.process.pid, []) for job in pair.jobs)
+            return not server and len(client) >= 2  # the path log has a line a second
+        if bench.until(is_shown) is None:
+            return pair.jobs[1].report(None) + bench.ask("--json").stdout
+        text = bench.ask("-p", str(pair.jobs[1].process.pid)).stdout
+        if not re.search(r"not written: [0-9]+ records of /dev/full: No space left on device", text):
+            return text
+        said = pair.jobs[1].output()[1].count("cannot write /dev/full: No space left on device")
+        return "" if 2 <= said <= 3 else f"said {said} times"
 
 
 def sockets_go(bench):
@@ -226,6 +244,7 @@ def main():
         bench = Bench(provider, perf, stat, folder)
         tap.result("both ends of a benchmark at work", shows_both(bench))
         tap.result("what FI_UET_IMPAIR did is shown", shows_impairment(bench))
+        tap.result("what a full disk has no room for is told and shown", shows_lost_records(bench))
         tap.result("sockets of processes that are gone go too", sockets_go(bench))
         tap.result("no endpoint to show", nothing_to_show(bench))
         tap.result("a drop is explained", explains(bench))

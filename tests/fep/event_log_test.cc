@@ -1,9 +1,14 @@
 #include "fep/report/event_log.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "fep/report/live_report.h"
 #include "lib/wire/enums.h"
 #include "pds/pdc_state.h"
 
@@ -65,20 +70,41 @@ TEST(EventLog, drops__are_named) {
   EXPECT_EQ(nlohmann::json::parse(to_json(trace.recorded().front()))["reason"], "bad-crc");
 }
 
-TEST(EventLog, sink__writes_a_line_for_each_event) {
-  char* live = nullptr;
-  std::size_t live_size = 0;
-  std::FILE* live_out = open_memstream(&live, &live_size);
+TEST(TraceFile, has_a_line_for_each_event_and_one_of_counters) {
+  const std::string path = testing::TempDir() + "trace_file_test." + std::to_string(getpid());
   base::Trace trace;
-  EventLog log(live_out);
-  trace.add_sink(log);
+  std::string error;
+  auto file = TraceFile::open(path, trace, error);
+  ASSERT_NE(file, nullptr) << error;
   trace.emit(Instant::from_ns(1), EventId::kPdcOpened, 7, base::Psn(1), 0, 1);
   trace.emit(Instant::from_ns(2), EventId::kTimeout, 7, base::Psn(1), 1, 1'000'000);
-  std::fclose(live_out);
+  file.reset();
   std::string lines;
   for (const base::Event& event : trace.recorded()) lines += to_json(event) + "\n";
-  EXPECT_EQ(std::string(live, live_size), lines);
-  std::free(live);
+  std::ifstream in(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}),
+            lines + counters_to_json(trace) + "\n");
+  std::remove(path.c_str());
+}
+
+TEST(TraceFile, a_full_disk__is_told_and_its_events_are_counted) {
+  base::Trace trace;
+  std::string error;
+  auto file = TraceFile::open("/dev/full", trace, error);
+  ASSERT_NE(file, nullptr) << error;
+  testing::internal::CaptureStderr();
+  constexpr std::uint64_t kEvents = 1000;
+  for (std::uint64_t i = 0; i < kEvents; ++i) trace.emit(Instant(), EventId::kAckSent);
+  file.reset();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("cannot write /dev/full: No space left on device"), std::string::npos)
+      << said;
+  EXPECT_GT(net::not_written().front().records, kEvents / 2);
+  const auto report = nlohmann::json::parse(LiveReport("stat", 7, "program").text());
+  ASSERT_EQ(report["not_written"].size(), 1u);
+  EXPECT_EQ(report["not_written"][0]["file"], "/dev/full");
+  EXPECT_EQ(report["not_written"][0]["records"], net::not_written().front().records);
+  EXPECT_EQ(report["not_written"][0]["why"], "No space left on device");
 }
 
 TEST(EventLog, counters__leave_out_zeros) {

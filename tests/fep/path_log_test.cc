@@ -70,6 +70,20 @@ TEST_F(PathLogTest, turns__are_logged_once_a_second) {
   EXPECT_EQ(lines().size(), 3u);
 }
 
+TEST_F(PathLogTest, a_full_disk__is_told_and_its_lines_are_counted) {
+  std::string error;
+  const auto log = PathLog::open("/dev/full", error);
+  ASSERT_NE(log, nullptr) << error;
+  send(1 << 20);
+  testing::internal::CaptureStderr();
+  for (int second = 0; second < 10; ++second)
+    log->on_turn(pair_.now + Duration::from_seconds(second), *pair_.sides[0].fep);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("cannot write /dev/full: No space left on device"), std::string::npos)
+      << said;
+  EXPECT_GT(net::not_written().front().records, 0u);
+}
+
 TEST_F(PathLogTest, a_file_that_cannot_be_written__is_named_by_its_setting) {
   std::string error;
   EXPECT_EQ(PathLog::open("/does/not/exist/x", error), nullptr);

@@ -2,10 +2,13 @@
 #include "lib/net/output_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -27,9 +30,9 @@ struct OutputFileTest : ::testing::Test {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  static void put(const OutputFile& out, const char* text) {
-    std::fputs(text, out.file);
-    std::fclose(out.file);
+  static void put(OutputFile& out, std::string_view text) {
+    EXPECT_TRUE(out.write(text));
+    out.close();
   }
 
   std::filesystem::path folder;
@@ -38,7 +41,7 @@ struct OutputFileTest : ::testing::Test {
 TEST_F(OutputFileTest, is_emptied) {
   const std::string path = at("log");
   std::ofstream(path) << "what was there before";
-  put(*open_output_file(path), "new");
+  put(*OutputFile::open(path), "new");
   EXPECT_EQ(content(path), "new");
 }
 
@@ -46,39 +49,35 @@ TEST_F(OutputFileTest, names_the_process_wherever_asked) {
   const std::string id = std::to_string(getpid());
   EXPECT_EQ(with_process_id("/tmp/a-%p-%p.pcapng"), "/tmp/a-" + id + "-" + id + ".pcapng");
   EXPECT_EQ(with_process_id("plain"), "plain");
-  const auto out = open_output_file(at("%p.json"));
-  EXPECT_EQ(out->path, at(id + ".json"));
-  std::fclose(out->file);
+  const auto out = OutputFile::open(at("%p.json"));
+  EXPECT_EQ(out->path(), at(id + ".json"));
 }
 
 TEST_F(OutputFileTest, one_that_has_a_writer_is_left_alone) {
-  const auto first = open_output_file(at("a.b/../x.pcapng"));
-  ASSERT_FALSE(first) << "there is no such folder";
-  const auto one = open_output_file(at("x.pcapng"));
-  const auto two = open_output_file(at("x.pcapng"));
-  const auto three = open_output_file(at("x.pcapng"));
-  EXPECT_EQ(one->path, at("x.pcapng"));
-  EXPECT_EQ(two->path, at("x-2.pcapng"));
-  EXPECT_EQ(three->path, at("x-3.pcapng"));
+  const auto first = OutputFile::open(at("a.b/../x.pcapng"));
+  ASSERT_EQ(first, nullptr) << "there is no such folder";
+  const auto one = OutputFile::open(at("x.pcapng"));
+  const auto two = OutputFile::open(at("x.pcapng"));
+  const auto three = OutputFile::open(at("x.pcapng"));
+  EXPECT_EQ(one->path(), at("x.pcapng"));
+  EXPECT_EQ(two->path(), at("x-2.pcapng"));
+  EXPECT_EQ(three->path(), at("x-3.pcapng"));
   put(*two, "two");
   put(*one, "one");
   put(*three, "three");
   EXPECT_EQ(content(at("x.pcapng")), "one");
   EXPECT_EQ(content(at("x-2.pcapng")), "two");
-  const auto again = open_output_file(at("x.pcapng"));
-  EXPECT_EQ(again->path, at("x.pcapng"));
-  std::fclose(again->file);
+  const auto again = OutputFile::open(at("x.pcapng"));
+  EXPECT_EQ(again->path(), at("x.pcapng"));
 }
 
 TEST_F(OutputFileTest, numbers_stand_before_the_ending_if_there_is_one) {
   std::filesystem::create_directory(folder / "a.b");
   for (const auto& [name, second] :
        {std::pair{"plain", "plain-2"}, {".hidden", ".hidden-2"}, {"a.b/plain", "a.b/plain-2"}}) {
-    const auto one = open_output_file(at(name));
-    const auto two = open_output_file(at(name));
-    EXPECT_EQ(two->path, at(second));
-    std::fclose(one->file);
-    std::fclose(two->file);
+    const auto one = OutputFile::open(at(name));
+    const auto two = OutputFile::open(at(name));
+    EXPECT_EQ(two->path(), at(second));
   }
 }
 
@@ -88,8 +87,8 @@ TEST_F(OutputFileTest, writer_in_another_process_counts) {
   ASSERT_EQ(::pipe(over), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const auto out = open_output_file(at("log"));
-    char byte = out ? 1 : 0;
+    const auto out = OutputFile::open(at("log"));
+    char byte = out != nullptr ? 1 : 0;
     (void)!::write(ready[1], &byte, 1);
     ::close(over[1]);
     (void)!::read(over[0], &byte, 1);
@@ -98,31 +97,122 @@ TEST_F(OutputFileTest, writer_in_another_process_counts) {
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   EXPECT_EQ(byte, 1);
-  const auto out = open_output_file(at("log"));
-  EXPECT_EQ(out->path, at("log-2"));
-  std::fclose(out->file);
+  const auto out = OutputFile::open(at("log"));
+  EXPECT_EQ(out->path(), at("log-2"));
   ::close(over[1]);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
-  const auto behind = open_output_file(at("log"));
-  EXPECT_EQ(behind->path, at("log")) << "its writer has ended";
-  std::fclose(behind->file);
+  const auto behind = OutputFile::open(at("log"));
+  EXPECT_EQ(behind->path(), at("log")) << "its writer has ended";
   for (const int fd : {ready[0], ready[1], over[0]}) ::close(fd);
 }
 
 TEST_F(OutputFileTest, devices_have_any_number_of_writers) {
-  const auto one = open_output_file("/dev/null");
-  const auto two = open_output_file("/dev/null");
-  EXPECT_EQ(two->path, "/dev/null");
-  std::fclose(one->file);
-  std::fclose(two->file);
+  const auto one = OutputFile::open("/dev/null");
+  const auto two = OutputFile::open("/dev/null");
+  EXPECT_EQ(two->path(), "/dev/null");
 }
 
 TEST_F(OutputFileTest, what_cannot_be_written_says_why) {
-  EXPECT_FALSE(open_output_file(at("none/log")));
+  EXPECT_EQ(OutputFile::open(at("none/log")), nullptr);
   EXPECT_EQ(errno, ENOENT);
-  EXPECT_FALSE(open_output_file(folder.string()));
+  EXPECT_EQ(OutputFile::open(folder.string()), nullptr);
   EXPECT_EQ(errno, EISDIR);
+}
+
+/// While it lives files of this process end at so many bytes, as on a full disk.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) : before_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit full{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  }
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, before_handler_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*before_handler_)(int);
+};
+
+constexpr std::string_view kRecord = "a record of thirty-two bytes....";
+static_assert(kRecord.size() == 32);
+
+TEST_F(OutputFileTest, a_full_disk__costs_whole_records_and_is_told_once) {
+  const auto out = OutputFile::open(at("log"));
+  testing::internal::CaptureStderr();
+  constexpr std::size_t kWhole = 300, kTried = 4000;
+  std::uint64_t refused = 0;
+  {
+    const FullDisk full(kWhole * kRecord.size() + 7);
+    for (std::size_t i = 0; i < kTried; ++i) refused += out->write(kRecord) ? 0 : 1;
+    EXPECT_EQ(content(at("log")).size(), kWhole * kRecord.size()) << "no part of a record";
+    out->flush();
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("cannot write " + at("log") + ": File too large"), std::string::npos) << said;
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+  EXPECT_GT(refused, kTried / 2);
+  EXPECT_EQ(out->lost(), refused);
+}
+
+TEST_F(OutputFileTest, goes_on__when_there_is_room_again) {
+  const auto out = OutputFile::open(at("log"));
+  testing::internal::CaptureStderr();
+  std::uint64_t taken = 0;
+  const auto write = [&](std::size_t records) {
+    for (std::size_t i = 0; i < records; ++i) taken += out->write(kRecord) ? 1 : 0;
+  };
+  {
+    const FullDisk full(1000);
+    write(1000);
+  }
+  const std::uint64_t before = taken;
+  write(2000);
+  out->close();
+  testing::internal::GetCapturedStderr();
+  EXPECT_GT(taken, before + 1500) << "few calls in vain";
+  const std::string all = content(at("log"));
+  EXPECT_EQ(all.size(), taken * kRecord.size());
+  for (std::size_t i = 0; i < all.size(); i += kRecord.size())
+    ASSERT_EQ(all.substr(i, kRecord.size()), kRecord);
+}
+
+TEST_F(OutputFileTest, what_never_got_there__is_told_and_counted_at_the_end) {
+  const auto out = OutputFile::open("/dev/full");
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(out->write(kRecord));
+  out->close();
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("/dev/full: No space left on device"),
+            std::string::npos);
+  EXPECT_EQ(out->lost(), 1U);
+  const NotWritten last = not_written().front();
+  EXPECT_EQ(last.path, "/dev/full");
+  EXPECT_EQ(last.records, 1U);
+  EXPECT_EQ(last.error, ENOSPC);
+}
+
+TEST_F(OutputFileTest, a_child__writes_nothing_and_opens_nothing) {
+  const auto out = OutputFile::open(at("log"));
+  EXPECT_TRUE(out->write("parent"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    out->abandon_in_child();
+    const bool is_silent = !out->write("child") && !out->reopen();
+    out->close();
+    ::_exit(is_silent ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(content(at("log")), "");
+  out->close();
+  EXPECT_EQ(content(at("log")), "parent");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ using Json = nlohmann::json;
 Json process(double t_ns, int sent) {
   return {{"pid", 7},
           {"program", "a \"b\""},
+          {"not_written", {{{"file", "/x/y"}, {"records", 8}, {"why", "full"}}}},
           {"endpoints",
            {{{"address", "10.0.0.1"},
              {"port", "udp:lo"},
@@ -42,7 +43,7 @@ TEST(StatView, text__tells_what_an_endpoint_does) {
         "paths 1 evicted 1 good", "credit -50  ", "lost 2", "ordered: one path", "pdc 5>0 10.0.0.2",
         "and 4 more PDCs", "payload ?  protection crc  cc", "owed 3 locks 2",
         "    short of room: refused_shares 6\n", "\n    nacks: received NO_RESOURCE 12\n",
-        "\n      nacks: sent TRIMMED 9\n"})
+        "\n      nacks: sent TRIMMED 9\n", "\n  not written: 8 records of /x/y: full\n"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(to_text(process(1e9, 100), {}, {.pdcs = false}).find("pdc 5>0"), std::string::npos);
 }
@@ -95,6 +96,9 @@ TEST(StatView, prometheus__one_family_after_the_other) {
       text.find(
           R"(uet_nacks_total{pid="7",program="a \"b\"",address="10.0.0.1",nack="received NO_RESOURCE"} 12)"),
       std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"(uet_records_not_written_total{pid="7",program="a \"b\"",file="/x/y"} 8)"),
+            std::string::npos)
       << text;
   EXPECT_EQ(text.find("# TYPE uet_events_total"), text.rfind("# TYPE uet_events_total"));
   EXPECT_EQ(to_prometheus({Json::parse("[]"), Json::parse(R"({"endpoints":[{"events":7}]})")}), "");

@@ -1,8 +1,11 @@
 /// What FI_UET_PCAP writes can be read and says what happened.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 
@@ -275,13 +278,55 @@ TEST(CaptureFile, says_when_it_cannot_be_written) {
   EXPECT_NE(error.find("/nonexistent/x.pcapng"), std::string::npos);
 }
 
-TEST(CaptureFile, a_full_disk_ends_the_capture_only) {
+TEST(CaptureFile, a_full_disk__costs_packets_which_are_counted) {
   std::string error;
   const auto file = CaptureFile::open({.path = "/dev/full", .interface_name = ""}, error);
   ASSERT_NE(file, nullptr);
+  testing::internal::CaptureStderr();
   const std::vector<std::uint8_t> big(100'000);
   for (int i = 0; i < 3; ++i) file->write({.data = big, .comment = {}});
   EXPECT_GT(file->packets_lost(), 0U);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("cannot write /dev/full: No space left on device"), std::string::npos)
+      << said;
+}
+
+TEST_P(CaptureTest, a_disk_that_was_full__leaves_a_gap_that_is_counted) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  testing::internal::CaptureStderr();
+  std::uint64_t lost = 0;
+  constexpr std::uint16_t kAll = 1500;
+  {
+    auto port = open();
+    std::array<RxPacket, 1> rx;
+    for (std::uint16_t i = 1; i <= kAll; ++i) {
+      const rlimit full{.rlim_cur = 10'001, .rlim_max = before.rlim_max};
+      if (i == 1) setrlimit(RLIMIT_FSIZE, &full);
+      if (i == 500) setrlimit(RLIMIT_FSIZE, &before);
+      offer(i);
+      ASSERT_EQ(port->receive(Instant::from_ns(i), rx), 1U);
+    }
+    lost = port->file().packets_lost();
+    rx = {};
+  }
+  std::signal(SIGXFSZ, handler);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("cannot write " + path_), std::string::npos) << said;
+  const auto seen = read_all(path_);
+  EXPECT_GT(lost, 100U);
+  EXPECT_EQ(seen.size(), kAll - lost);
+  EXPECT_EQ(seen.back().comment, "in pdc " + std::to_string(kAll) + ">7");
+}
+
+TEST(CaptureFile, a_packet__names_how_many_before_it_are_missing) {
+  std::vector<std::uint8_t> with, without;
+  wire::append_packet(without, {.comment = {}});
+  wire::append_packet(with, {.comment = {}, .lost_before = 0x0102});
+  const std::array<std::uint8_t, 12> option = {0, 4, 0, 8, 0, 0, 0, 0, 0, 0, 1, 2};
+  EXPECT_EQ(with.size(), without.size() + option.size());
+  EXPECT_NE(std::ranges::search(with, option).begin(), with.end());
 }
 
 }  // namespace
