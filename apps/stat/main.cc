@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "apps/program.h"
 #include "apps/stat/explanations.h"
@@ -32,21 +33,29 @@ struct Settings {
   ViewOptions view;
 };
 
-/// The processes that answered; what the others said goes to stderr.
-std::vector<Json> ask(const Settings& s) {
+void say_silent(const ports::LiveAnswer& answer) {
+  fmt::print(stderr, "uet-stat: {}: {}\n", answer.path,
+             answer.error.empty() ? "no answer" : answer.error);
+}
+
+struct Answers {
   std::vector<Json> processes;
-  for (const ports::LiveAnswer& answer :
-       ports::ask_live_processes(s.all ? fmt::format("stat {}", kAll) : "stat", kPatienceMs)) {
-    const Json process = Json::parse(answer.text, nullptr, false);
-    if (!process.is_object()) {
-      fmt::print(stderr, "uet-stat: {}: {}\n", answer.path,
-                 answer.error.empty() ? "no answer" : answer.error);
-      continue;
+  bool is_one_silent = false;  ///< of those that were asked; told on standard error
+};
+
+Answers ask(const Settings& s) {
+  Answers answers;
+  for (const ports::LiveAnswer& answer : ports::ask_live_processes(
+           s.all ? fmt::format("stat {}", kAll) : "stat", kPatienceMs, s.pid)) {
+    Json process = Json::parse(answer.text, nullptr, false);
+    if (process.is_object()) {
+      answers.processes.push_back(std::move(process));
+    } else {
+      answers.is_one_silent = true;
+      say_silent(answer);
     }
-    const auto pid = process.find("pid");
-    if (!s.pid || (pid != process.end() && *pid == *s.pid)) processes.push_back(process);
   }
-  return processes;
+  return answers;
 }
 
 int say_none(const Settings& s) {
@@ -71,25 +80,28 @@ int show_explanations(const std::string& name) {
 }
 
 int show_events(const Settings& s) {
-  bool any = false;
-  for (const ports::LiveAnswer& answer : ports::ask_live_processes("events", kPatienceMs)) {
-    const Json first = Json::parse(answer.text.substr(0, answer.text.find('\n')), nullptr, false);
-    if (s.pid && (!first.is_object() || first.value("pid", 0L) != *s.pid)) continue;
+  bool any = false, is_one_silent = false;
+  for (const ports::LiveAnswer& answer : ports::ask_live_processes("events", kPatienceMs, s.pid)) {
     fmt::print("{}", answer.text);
     any = any || !answer.text.empty();
+    if (!answer.text.empty() && answer.error.empty()) continue;
+    is_one_silent = true;
+    say_silent(answer);
   }
-  return any ? 0 : say_none(s);
+  if (any) return 0;
+  return is_one_silent ? 1 : say_none(s);
 }
 
 int show_once(const Settings& s) {
-  const std::vector<Json> processes = ask(s);
+  const auto [processes, is_one_silent] = ask(s);
   if (s.json)
     fmt::print("{}\n", Json(processes).dump());
   else if (s.prometheus)
     fmt::print("{}", to_prometheus(processes));
   else
     for (const Json& process : processes) fmt::print("{}", to_text(process, {}, s.view));
-  return processes.empty() ? say_none(s) : 0;
+  if (!processes.empty()) return 0;
+  return is_one_silent ? 1 : say_none(s);
 }
 
 int watch(const Settings& s) {
@@ -99,7 +111,7 @@ int watch(const Settings& s) {
     if (turn > 0) std::this_thread::sleep_for(std::chrono::duration<double>(*s.watch));
     std::map<std::string, Json> now;
     std::string text = is_terminal ? "\033[H\033[2J" : "";
-    for (Json& process : ask(s)) {
+    for (Json& process : ask(s).processes) {
       const std::string pid = process.value("pid", Json()).dump();
       if (s.json)
         text += process.dump() + '\n';

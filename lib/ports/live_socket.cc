@@ -261,7 +261,8 @@ std::string program_name() {
   return name;
 }
 
-std::vector<LiveAnswer> ask_live_processes(const std::string& request, int timeout_ms) {
+std::vector<LiveAnswer> ask_live_processes(const std::string& request, int timeout_ms,
+                                           std::optional<long> pid) {
   std::vector<LiveAnswer> answers;
   const std::string folder = live_folder(false);
   DIR* const directory = folder.empty() ? nullptr : opendir(folder.c_str());
@@ -269,6 +270,7 @@ std::vector<LiveAnswer> ask_live_processes(const std::string& request, int timeo
   while (const dirent* entry = readdir(directory)) {
     const std::string name = entry->d_name;
     if (!name.ends_with(kListening)) continue;
+    if (pid && name.substr(0, name.find('.')) != std::to_string(*pid)) continue;
     LiveAnswer answer = ask(folder + '/' + name, request, timeout_ms);
     const bool is_stale = answer.text.empty() && access(answer.path.c_str(), F_OK) != 0;
     if (!is_stale) answers.push_back(std::move(answer));

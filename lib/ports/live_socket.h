@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,9 @@ struct LiveAnswer {
   std::string error;  ///< not empty: why there is no text
 };
 /// Sends `request` (one line) to every live process of the user. Sockets that nothing listens on any more are removed.
-/// Waits at most `timeout_ms` for each.
-std::vector<LiveAnswer> ask_live_processes(const std::string& request, int timeout_ms);
+/// Waits at most `timeout_ms` for each. With a `pid` only that process is asked.
+std::vector<LiveAnswer> ask_live_processes(const std::string& request, int timeout_ms,
+                                           std::optional<long> pid = {});
 
 /// On an accepted connection: the request line without its end, empty when none comes in time or the peer is another user.
 /// A descriptor `stop` that is readable ends the wait; -1: none.

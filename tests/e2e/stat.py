@@ -105,6 +105,27 @@ def shows_both(bench):
         return "" if mode == [0o700, 0o600, 0o600] else f"modes {[oct(m) for m in mode]}"
 
 
+def stopped_processes(bench):
+    """Only the one that was asked for is waited for, and one that is silent is no missing one."""
+    with Pair(bench) as pair:
+        if bench.until(both_at_work) is None:
+            return pair.jobs[1].report(None)
+        pids = [str(job.process.pid) for job in pair.jobs]
+        for job in pair.jobs:
+            job.process.send_signal(signal.SIGSTOP)
+        for forms, pid in ((["-p", pids[0]], pids[0]), (["--events", "-p", pids[0]], pids[0]), (["--events"], "")):
+            begin = time.monotonic()
+            done = bench.ask(*forms)
+            took, complaints = time.monotonic() - begin, done.stderr.splitlines()
+            if done.returncode != 1 or len(complaints) != (1 if pid else 2) or any(
+                    f"/{pid}" not in line or "is the process stopped?" not in line for line in complaints):
+                return f"{forms}: {done}"
+            if pid and took > 3.9:
+                return f"{forms} took {took:.1f} s"
+        none = bench.ask("-p", "1")
+        return "" if none.returncode == 1 and "no live endpoint in process 1 " in none.stderr and "stopped" not in none.stderr else str(none)
+
+
 def shows_lost_records(bench):
     """A full disk is told once for each file, and what is missing there stands among the counters."""
     full = {"FI_UET_TRACE": "/dev/full", "FI_UET_PATH_LOG": "/dev/full", "FI_UET_PCAP": "/dev/full,snap=256"}
@@ -244,6 +265,7 @@ def main():
         bench = Bench(provider, perf, stat, folder)
         tap.result("both ends of a benchmark at work", shows_both(bench))
         tap.result("what FI_UET_IMPAIR did is shown", shows_impairment(bench))
+        tap.result("stopped processes", stopped_processes(bench))
         tap.result("what a full disk has no room for is told and shown", shows_lost_records(bench))
         tap.result("sockets of processes that are gone go too", sockets_go(bench))
         tap.result("no endpoint to show", nothing_to_show(bench))

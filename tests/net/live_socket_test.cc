@@ -60,6 +60,17 @@ TEST_F(LiveSocketTest, what_a_process_left_behind__is_removed_by_a_reader) {
   EXPECT_NE(access(path.c_str(), F_OK), 0);
 }
 
+TEST_F(LiveSocketTest, with_a_pid__only_that_process_is_asked) {
+  std::vector<std::string> paths(2);
+  const auto first = open_live_socket(live_folder(true), paths[0]);
+  const auto second = open_live_socket(live_folder(true), paths[1]);
+  ASSERT_TRUE(first && second) << "two endpoints of one process";
+  EXPECT_EQ(ask_live_processes("stat", 0).size(), 2u);
+  EXPECT_EQ(ask_live_processes("stat", 0, getpid()).size(), 2u);
+  EXPECT_TRUE(ask_live_processes("stat", 0, getpid() / 10).empty());
+  EXPECT_TRUE(ask_live_processes("stat", 0, 10L * getpid()).empty());
+}
+
 TEST_F(LiveSocketTest, names_that_killed_processes_left__are_had_again) {
   std::string first;
   open_live_socket(live_folder(true), first);
