@@ -4,8 +4,8 @@
 ///     uet-drill-listener [KEY]     says "ready --key KEY ...", then takes lines `write|send|read BYTES ADDRESS`
 ///                                  and `quit`
 ///
-/// Runs until then, or until its input ends where that is a pipe. A line that is none of these is named on standard error and
-/// left out.
+/// Runs until then, or until its input ends where that is a pipe. A line that is none of these, or has a wrong address, is named
+/// on standard error and left out.
 
 #include <poll.h>
 #include <rdma/fi_rma.h>
@@ -48,10 +48,11 @@ class Listener {
     receives_.assign(kReceives, std::vector<std::uint8_t>(kReceiveBytes));
     for (auto& buffer : receives_) post(buffer);
     const std::uint64_t base = libfabric::base_of(*info_, memory_.data());
-    std::printf("ready --key %#llx --base %#llx --with receives,atomic%s\n",
+    std::printf("ready --key %#llx --base %#llx --with receives,atomic%s%s\n",
                 static_cast<unsigned long long>(fi_mr_key(mr)),
                 static_cast<unsigned long long>(base),
-                (info_->caps & FI_TAGGED) != 0 ? ",unexpected" : "");
+                (info_->caps & FI_TAGGED) != 0 ? ",unexpected" : "",
+                keeps_what_follows_a_gap() ? " --without go-back" : "");
     std::fflush(stdout);
   }
 
@@ -93,6 +94,13 @@ class Listener {
         error = offer.error;
       }
     libfabric::fail("fi_getinfo", error);
+  }
+
+  /// On an ordered PDC; as our provider does unless it is told otherwise.
+  bool keeps_what_follows_a_gap() const {
+    const char* const reorder = std::getenv("FI_UET_ROD_REORDER");
+    return std::string_view(info_->fabric_attr->prov_name) == "uet" &&
+           (reorder == nullptr || std::string_view(reorder) != "0");
   }
 
   static bool is_pipe() {
@@ -137,8 +145,12 @@ class Listener {
       return;
     }
     fi_addr_t peer = FI_ADDR_UNSPEC;
-    if (fi_av_insertsvc(objects_.av.get(), address.c_str(), "0:1:2001", &peer, 0, nullptr) != 1)
-      throw std::runtime_error("fi_av_insertsvc " + address);
+    if (fi_av_insertsvc(objects_.av.get(), address.c_str(), "0:1:2001", &peer, 0, nullptr) != 1) {
+      std::fprintf(stderr,
+                   "uet-drill-listener: '%s' is left out: the provider refuses the address %s\n",
+                   line.c_str(), address.c_str());
+      return;
+    }
     fid_ep* const ep = objects_.ep.get();
     ssize_t ret;
     do {

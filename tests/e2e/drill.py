@@ -121,6 +121,17 @@ def nothing_known(bench):
                   and "--initiate" in why["INI-012-opening"], status, said, why)
 
 
+def printed_options_fit(bench):
+    """What the listening program prints is said to the tool as it is."""
+    for reorder, verdict in (None, "skip"), ("0", "pass"):
+        with bench.listen(FI_UET_PDC_IDLE="60s", FI_UET_ROD_REORDER=reorder) as listener:
+            ready = next(line for line in listener.job.output()[0].splitlines() if line.startswith("ready "))
+            status, said, report = bench.run(*ready.split()[1:], *PATIENT, "PDS-144-ordered-gap", "SES-012-write-and-read-back")
+        if status != 0 or verdicts(report) != {"PDS-144-ordered-gap": verdict, "SES-012-write-and-read-back": "pass"}:
+            return f"{ready}: {status} {said} {verdicts(report)}"
+    return ""
+
+
 def wrong_index(bench):
     """An endpoint that refuses everything: the report says what may be wrong with the options."""
     with bench.listen():
@@ -205,9 +216,10 @@ def lists_have_the_last_word(bench):
 def listener_names_wrong_lines(bench):
     """And goes on."""
     env = base_env(bench.provider, FI_UET_ADDR=bench.peer, FI_UET_RI="1")
-    done = subprocess.run([bench.listener, "0x1f"], input="push 8 127.0.0.1\nsend lots 127.0.0.1\nwrite 8\nread 8 127.0.0.1 now\nquit\n",
+    done = subprocess.run([bench.listener, "0x1f"], input="push 8 127.0.0.1\nsend lots 127.0.0.1\nwrite 8\nread 8 127.0.0.1 now\nwrite 5 127.0.0.300\nquit\n",
                           env=env, capture_output=True, text=True, timeout=60)
-    return expect(done.returncode == 0 and "--key 0x1f" in done.stdout and done.stderr.count("nor quit") == 4, done)
+    return expect(done.returncode == 0 and "--key 0x1f" in done.stdout and done.stderr.count("nor quit") == 4
+                  and "'write 5 127.0.0.300' is left out" in done.stderr, done)
 
 
 def hangs_up(bench):
@@ -293,6 +305,7 @@ def main():
         tap.result("and where it challenges every opening", provider_that_challenges_passes(bench))
         tap.result("the provider lets an initiator start anew", provider_restarted_initiator(bench))
         tap.result("a listening program of which nothing is known", nothing_known(bench))
+        tap.result("the options that a listening program prints", printed_options_fit(bench))
         tap.result("options that do not fit", wrong_index(bench))
         tap.result("scripts that drive our own calls say so", own_calls(bench))
         tap.result("an endpoint that is not there", not_there(bench))
