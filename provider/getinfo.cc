@@ -3,7 +3,9 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -211,10 +213,19 @@ fi_info* make_entries(const Question& q, const Rails& rails, const Ends& ends) {
   return first.release();
 }
 
-/// A program that only lists providers is not told about an address that is taken; one that configured
-/// this provider is.
-void explain(const std::string& why, const fep::Settings& settings) {
-  is_configured(settings) ? tell_user(why) : log_warning(why);
+/// By its program, or by FI_PROVIDER.
+bool is_asked_for_by_name(const fi_info* hints) {
+  const std::string_view own = table().name;
+  const fi_fabric_attr* const fabric = hints != nullptr ? hints->fabric_attr : nullptr;
+  const char* const only = std::getenv("FI_PROVIDER");
+  return (fabric != nullptr && fabric->prov_name != nullptr && fabric->prov_name == own) ||
+         (only != nullptr && only == own);
+}
+
+/// A program that only lists providers is not told about an address that is taken; one that configured this provider, or asks for it by
+/// its name, is.
+void explain(const std::string& why, const fep::Settings& settings, const fi_info* hints) {
+  is_configured(settings) || is_asked_for_by_name(hints) ? tell_user(why) : log_warning(why);
 }
 
 }  // namespace
@@ -276,7 +287,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   }
   auto rails = find_rails(*settings);
   if (!rails) {
-    explain(rails.error(), *settings);
+    explain(rails.error(), *settings, hints);
     return -FI_ENODATA;
   }
   Ends ends;
@@ -300,7 +311,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   }
   const auto ports = choose_ports(*settings, ends, std::move(rails).value());
   if (!ports) {
-    explain(ports.error(), *settings);
+    explain(ports.error(), *settings, hints);
     return -FI_ENODATA;
   }
   *out = make_entries(question, *ports, ends);

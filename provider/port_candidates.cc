@@ -235,7 +235,8 @@ Candidates own_ports(const fep::Settings& settings) {
     out.ports = configured(settings, interfaces, out.why_none);
   } else {
     out.ports = unconfigured(settings, interfaces);
-    if (out.ports.empty()) out.why_none = "no network interface is up";
+    if (out.ports.empty())
+      out.why_none = "no network interface is up, not even lo: ip link set lo up";
   }
   return out;
 }

@@ -15,6 +15,17 @@ namespace {
 constexpr std::uint64_t kTurnsBetweenLooks = 256;
 constexpr std::size_t kQueueSize = 4096;
 
+/// Whether libfabric has it at all, whatever it can offer here and now.
+bool is_installed(const std::string& provider) {
+  const libfabric::Info hints = libfabric::make_hints();
+  hints->fabric_attr->prov_name = strdup(provider.c_str());
+  fi_info* found = nullptr;
+  const int ret =
+      fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, FI_PROV_ATTR_ONLY, hints.get(), &found);
+  const libfabric::Info owned(found);
+  return ret == 0;
+}
+
 }  // namespace
 
 libfabric::Info find_provider(const std::string& provider, bool ordered) {
@@ -37,6 +48,8 @@ libfabric::Info find_provider(const std::string& provider, bool ordered) {
   const std::string hint =
       only != nullptr && provider.find(only) == std::string::npos
           ? fmt::format("FI_PROVIDER={} in the environment leaves out others", only)
+      : is_installed(provider)
+          ? "it is installed, and FI_LOG_LEVEL=warn has it say why"
           : "is it installed, or FI_PROVIDER_PATH set? fi_info lists what is there";
   throw std::runtime_error(
       fmt::format("provider {} offers no RDM endpoint with messages, tags and RMA ({}); {}",

@@ -236,6 +236,18 @@ def a_provider_that_is_not_there(bench):
     return expect(ends, 1, 1, "provider nonesuch")
 
 
+def no_interface_is_up(bench):
+    """The provider itself says so, and uet-perf that it is installed."""
+    box = ["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-n"]
+    if subprocess.run([*box, "true"], capture_output=True).returncode != 0:
+        return ""
+    env = {k: v for k, v in bench.env.items() if k != "FI_UET_ADDR"}
+    done = subprocess.run([*box, bench.perf, "fabric", "--timeout", "5"], env=env, capture_output=True, text=True, timeout=60)
+    said = [line for line in done.stderr.splitlines() if line.startswith("uet: no network interface is up")]
+    good = done.returncode == 1 and len(said) == 1 and "it is installed" in done.stderr and "FI_PROVIDER_PATH" not in done.stderr
+    return "" if good else str(done)
+
+
 def the_server_lacks_what_the_client_asks_for(bench):
     """One row is missing, the other is measured, and neither side ends with 0."""
     server = bench.env
@@ -431,6 +443,7 @@ def main():
             tap.result(f"refused by name: {name}", a_server_that_was_told_something_else_refuses(bench, server, client, text))
         tap.result("options that agree are no refusal", options_that_agree_are_no_refusal(bench))
         tap.result("a provider that is not there", a_provider_that_is_not_there(bench))
+        tap.result("no interface is up", no_interface_is_up(bench))
         tap.result("the server lacks a provider", the_server_lacks_what_the_client_asks_for(bench))
         tap.result("no listener at the other side", no_listener(bench))
         tap.result("a listener that says nothing", a_listener_that_says_nothing(bench))
