@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+
+#include "lib/base/serial.h"
 
 namespace uet::dump {
 namespace {
@@ -30,8 +33,7 @@ bool has_number(const Layer* layer, const std::array<const char*, N>& names, std
          });
 }
 
-/// PSNs wrap: the range goes from its first one up to its last one.
-bool has_psn(const Layer* pds, std::pair<std::uint32_t, std::uint32_t> range) {
+bool has_psn(const Layer* pds, PsnRange range) {
   const auto is_in = [&](std::uint64_t psn) {
     return static_cast<std::uint32_t>(psn) - range.first <= range.second - range.first;
   };
@@ -48,6 +50,20 @@ bool is_wrong(const Report& report) {
 }
 
 }  // namespace
+
+std::optional<PsnRange> parse_psns(std::string_view text) {
+  std::uint32_t first = 0, last = 0;
+  const char* const end = text.data() + text.size();
+  auto [at, error] = std::from_chars(text.data(), end, first);
+  if (error != std::errc{}) return std::nullopt;
+  if (at == end) return PsnRange(first, first);
+  const std::string_view rest(at, static_cast<std::size_t>(end - at));
+  if (!rest.starts_with("..")) return std::nullopt;
+  const auto [stop, code] = std::from_chars(at + 2, end, last);
+  if (code != std::errc{} || stop != end) return std::nullopt;
+  const bool is_in_order = base::Psn(last).distance_from(base::Psn(first)) >= 0;
+  return is_in_order ? std::optional(PsnRange(first, last)) : std::nullopt;
+}
 
 bool Filter::matches(const Report& report) const {
   const Layer* pds = report.find("pds");

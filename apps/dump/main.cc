@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -209,20 +208,6 @@ int write_html(const Settings& settings) {
              : fail(settings.html, std::generic_category().message(errno));
 }
 
-/// "7" or "7..9".
-std::optional<std::pair<std::uint32_t, std::uint32_t>> parse_range(std::string_view text) {
-  std::uint32_t first = 0, last = 0;
-  const char* const end = text.data() + text.size();
-  auto [at, error] = std::from_chars(text.data(), end, first);
-  if (error != std::errc{}) return std::nullopt;
-  if (at == end) return std::pair(first, first);
-  const std::string_view rest(at, static_cast<std::size_t>(end - at));
-  if (!rest.starts_with("..")) return std::nullopt;
-  const auto [stop, code] = std::from_chars(at + 2, end, last);
-  if (code != std::errc{} || stop != end) return std::nullopt;
-  return std::pair(first, last);
-}
-
 /// A name that is known, or a usage error with the nearest one.
 CLI::Option* add_name(CLI::App& app, const std::string& option, std::string& to, const char* what,
                       std::span<const std::string_view> known, const std::string& help) {
@@ -250,7 +235,7 @@ void add_filters(CLI::App& app, Filter& filter) {
   app.add_option_function<std::string>(
          "--psn",
          [&filter](const std::string& text) {
-           filter.psn = parse_range(text);
+           filter.psn = parse_psns(text);
            if (!filter.psn)
              throw CLI::ValidationError("--psn", "'" + text + "' is no PSN and no range as 7..9");
          },

@@ -342,5 +342,13 @@ TEST(Render, json_has_the_names_of_the_specification) {
   }
 }
 
+TEST(Filter, psns_are_one_or_a_range_in_its_order) {
+  EXPECT_EQ(parse_psns("7"), PsnRange(7, 7));
+  EXPECT_EQ(parse_psns("7..9"), PsnRange(7, 9));
+  EXPECT_EQ(parse_psns("4294967290..3"), PsnRange(4294967290, 3)) << "PSNs wrap";
+  for (const char* wrong : {"", "x", "-1", "7..", "..9", "7.9", "7..9x", "4294967296", "5..3"})
+    EXPECT_EQ(parse_psns(wrong), std::nullopt) << wrong;
+}
+
 }  // namespace
 }  // namespace uet::dump
