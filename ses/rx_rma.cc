@@ -162,13 +162,7 @@ pds::Answer RmaTarget::begin_read(RequestContext& c) {
   m.region = ref_of(*region);
   m.start = start;
   if (progress != nullptr) m.progress = ref_of(*progress);
-  const pds::Answer answer = proceed_read(c, m);
-  // The packet comes again, and perhaps on another PDC: then nothing would end what began here.
-  if (answer.kind == pds::Answer::Kind::kRefuse) {
-    returns_.fail(c.now, m.progress);
-    shares_.release(m);
-  }
-  return answer;
+  return proceed_read(c, m);
 }
 
 pds::Answer RmaTarget::proceed_read(RequestContext& c, RxMessage& m) {
@@ -197,7 +191,10 @@ pds::Answer RmaTarget::return_part(RequestContext& c, RxMessage& m, const Memory
   const std::uint64_t at = m.start + r.message_offset;
   pds::Answer answer = data_fits_ack(c, region) ? answer_with_data(c, region, at)
                                                 : returns_.return_data(c, region, at, *progress);
-  if (answer.kind == pds::Answer::Kind::kRefuse) return answer;  // it will come again
+  if (answer.kind == pds::Answer::Kind::kRefuse) {
+    if (m.seen == 0) forget(c.now, m);
+    return answer;  // it will come again
+  }
   messages_.count(m, r);
   if (!m.is_complete()) return answer;
   shares_.release(m);
@@ -207,6 +204,12 @@ pds::Answer RmaTarget::return_part(RequestContext& c, RxMessage& m, const Memory
     returns_.complete(c.now, c.endpoint->id, c.source(), region.key, r.request_length);
   }
   return answer;
+}
+
+/// No packet of it was taken. The first one may come again on another PDC, and then nothing would end what it had begun here.
+void RmaTarget::forget(Instant now, RxMessage& m) {
+  returns_.fail(now, m.progress);
+  shares_.release(m);
 }
 
 /// [SES 11.2 row 6] The data rides on the ACK.

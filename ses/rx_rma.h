@@ -39,6 +39,7 @@ class RmaTarget {
                              std::uint64_t header_data);
   pds::Answer return_part(RequestContext& c, RxMessage& m, const MemoryRegion& region,
                           ReadProgress* progress);
+  void forget(Instant now, RxMessage& m);
   bool data_fits_ack(const RequestContext& c, const MemoryRegion& region) const;
   bool asks_too_much(const RequestContext& c) const;
   pds::Answer answer_with_data(RequestContext& c, const MemoryRegion& region, std::uint64_t at);

@@ -257,7 +257,7 @@ void plan_segments(const Core& core, Instant now, TxOp& op, bool is_numbered,
 pds::SegmentInfo cut_segment(const TxOp& op, std::uint32_t segment, net::Packet& packet) {
   if (op.is_plain && op.error_segment == 0 && !op.memory_gone) [[likely]]
     return cut_plain(op, packet);
-  if (segment + 1 == op.error_segment) {
+  if (op.error_segment != 0 && segment + 1 == op.error_segment) {
     emit_message_error(op, packet);
     return {static_cast<std::uint8_t>(wire::NextHdr::kRequestStd)};
   }

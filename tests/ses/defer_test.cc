@@ -72,12 +72,16 @@ struct DeferTest : PairTest {
     EXPECT_EQ(at_b.all[0].length, message.size());
     expect_nothing_left();
   }
-  /// Throws the message away; its initiator hears that all is well.
-  void discard_and_expect_ok() {
+  /// B throws the message away.
+  void discard() {
     PeekRequest discard;
     discard.tag = 5;
     discard.action = PeekAction::kDiscard;
     ASSERT_TRUE(sb().peek(fabric.now, eb, discard));
+  }
+  /// So it does; its initiator hears that all is well.
+  void discard_and_expect_ok() {
+    discard();
     fabric.run();
     ASSERT_EQ(at_a.all.size(), 1u);
     EXPECT_EQ(at_a.all[0].code, ReturnCode::kOk);
@@ -578,10 +582,7 @@ TEST_F(TakenBackTest, initiator_error__in_the_first_packet_ends_the_receive) {
 // Thrown away by the user of B, and then asked for.
 TEST_F(TakenBackTest, cancel__of_what_the_target_wants_to_discard) {
   put_off();
-  PeekRequest discard;
-  discard.tag = 5;
-  discard.action = PeekAction::kDiscard;
-  ASSERT_TRUE(sb().peek(fabric.now, eb, discard));
+  discard();
   fabric.cut_all();
   fabric.deliver(0);
   EXPECT_TRUE(sa().cancel(fabric.now, ea, 1));
