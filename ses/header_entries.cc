@@ -36,11 +36,7 @@ UnexpectedMessage* HeaderEntries::note(const RequestContext& c, RiSpace& space, 
   return u;
 }
 
-void HeaderEntries::touch(const RequestContext& c, UnexpectedMessage& header) {
-  if (c.request.som) {
-    header.has_header_data = c.request.hd;
-    header.header_data = c.request.header_data;
-  }
+void HeaderEntries::touch(UnexpectedMessage& header) {
   header.active_at_ns = clock_.ns();
   by_age_.splice(by_age_.end(), by_age_, by_age_.iterator_to(header));
 }

@@ -23,7 +23,7 @@ class HeaderEntries {
   /// Keeps the header of the packet's message. Null when there are too many of the sender, or of the endpoint.
   UnexpectedMessage* note(const RequestContext& c, RiSpace& space, Sender& sender);
   /// The message has come again.
-  void touch(const RequestContext& c, UnexpectedMessage& header);
+  void touch(UnexpectedMessage& header);
   /// It is no header-only entry any more, and stays in the list of its endpoint.
   void unlist(UnexpectedMessage& header);
   void forget(UnexpectedMessage& header);

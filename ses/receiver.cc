@@ -253,6 +253,7 @@ pds::Answer Receiver::proceed(RequestContext& c, RxMessage& m) {
     return failures_.fail(c, m, ReturnCode::kOpViolation);
   if (m.target == RxTarget::kDiscard) {
     shared_.messages.count(m, r);
+    if (r.som) sends_.take_late_header(c, m);
     return failures_.answer_discarded(c, m);
   }
   if (!closes_early(r)) {

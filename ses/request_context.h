@@ -36,7 +36,13 @@ struct RequestContext {
     u.header = incoming();
     u.length = request.request_length;
     u.buffer_offset = request.buffer_offset;
-    u.has_header_data = request.som && request.hd;
+    take_header_data(u);
+  }
+  /// What the first packet of a message says for all of it, whenever it comes.
+  void take_header_data(UnexpectedMessage& u) const {
+    if (!request.som) return;
+    u.som_seen = true;
+    u.has_header_data = request.hd;
     u.header_data = request.header_data;
   }
   bool is_ordered() const { return packet.mode == pds::Mode::kRod; }

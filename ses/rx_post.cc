@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/base/planted.h"
+
 namespace uet::ses {
 
 PostResult<Posted> ReceivePosting::receive(Instant now, Endpoint& endpoint,
@@ -100,16 +102,18 @@ PostResult<Posted> ReceivePosting::peek(Instant now, Endpoint& endpoint,
                       *source, job_filter(request.job_id, *source)};
   RiSpace& space = endpoint.space(request.tagged);
   UnexpectedMessage* u = space.unexpected.find(filter, true);
+  // Those behind it have to wait as well: peeks see messages in their order. [SES 7.3]
+  if (u != nullptr && !u->is_header_known() && !base::planted(base::PlantedBug::kPeekBeforeFirst))
+    u = nullptr;
   Completion completion = u == nullptr ? Completion() : completion_of(*u);
   completion.kind = request.tagged ? OpKind::kTaggedPeek : OpKind::kPeek;
   completion.context = request.context;
   completion.user_flags = request.user_flags;
   completion.code = u == nullptr ? ReturnCode::kNoMessage : ReturnCode::kOk;
   if (u != nullptr) {
-    const bool data_known = u->has_header_data && (u->message == nullptr || u->message->som_seen);
     completion.length = u->length;
-    completion.data = data_known ? u->header_data : 0;
-    completion.has_data = data_known;
+    completion.data = u->has_header_data ? u->header_data : 0;
+    completion.has_data = u->has_header_data;
     if (request.action == PeekAction::kClaim) {
       claim(space, *u, request.context);
     } else if (request.action == PeekAction::kDiscard) {

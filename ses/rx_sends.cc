@@ -209,13 +209,14 @@ pds::Answer SendTarget::capture(RequestContext& c, RiSpace& space, UnexpectedMes
                                                 c.packet.is_proven);
   if (sender == nullptr)  // an ordered message must not be overtaken, so it is not consumed
     return c.is_ordered() ? answer_refuse() : failures_.reject(c, ReturnCode::kNoMatch);
-  const bool is_kept =
-      r.carried_length <= shared_.core.config.overflow_max || !deferrals_.may_defer(c, *sender);
+  // Nothing but the first packet brings the header data, for which peeks of a message that was put off would wait.
+  const bool may_defer = r.som && deferrals_.may_defer(c, *sender);
+  const bool is_kept = r.carried_length <= shared_.core.config.overflow_max || !may_defer;
   UnexpectedMessage* u =
       is_kept ? shared_.store.admit(endpoint.overflow, *sender, r.carried_length) : nullptr;
   if (u == nullptr)
-    return deferrals_.may_defer(c, *sender) ? put_off(c, space, *sender, header)
-                                            : refuse_for_lack(c, space, *sender, header);
+    return may_defer ? put_off(c, space, *sender, header)
+                     : refuse_for_lack(c, space, *sender, header);
   if (!shared_.store.capture(*u, r.message_offset, r.payload)) {
     shared_.store.drop_payload(*u, endpoint.overflow);
     shared_.store.release(*u, endpoint.overflow);
@@ -251,10 +252,7 @@ pds::Answer SendTarget::proceed_capture(RequestContext& c, RxMessage& m) {
   UnexpectedMessage& u = *m.unexpected;
   if (!shared_.store.capture(u, r.message_offset, r.payload))
     return failures_.fail(c, m, ReturnCode::kUncorTrnsnt);
-  if (r.som) {
-    u.has_header_data = r.hd;
-    u.header_data = r.header_data;
-  }
+  c.take_header_data(u);
   if (!m.is_complete()) return answer_pending(r);
   if (m.end < m.carried_length) return failures_.give_up(c, m);
   u.message = nullptr;
@@ -276,16 +274,29 @@ pds::Answer SendTarget::refuse_for_lack(RequestContext& c, RiSpace& space, Sende
                                         UnexpectedMessage* header) {
   shared_.clock.advance(c.now);
   if (header == nullptr) header = shared_.headers.note(c, space, sender);
-  if (header != nullptr) shared_.headers.touch(c, *header);
+  if (header != nullptr) {
+    c.take_header_data(*header);
+    shared_.headers.touch(*header);
+  }
   return failures_.reject(
       c, c.is_ordered() ? shared_.gates.close(c, space, sender) : ReturnCode::kNoMatch);
 }
 
 pds::Answer SendTarget::refuse_closed(RequestContext& c, Sender& sender) {
   shared_.clock.advance(c.now);
-  if (UnexpectedMessage* header = shared_.headers.find(c, sender))
-    shared_.headers.touch(c, *header);
+  if (UnexpectedMessage* header = shared_.headers.find(c, sender)) {
+    // A later message may look the same but for its data.
+    if (!header->som_seen) c.take_header_data(*header);
+    shared_.headers.touch(*header);
+  }
   return failures_.reject(c, shared_.gates.code_of_closed());
+}
+
+void SendTarget::take_late_header(const RequestContext& c, const RxMessage& m) {
+  if (m.endpoint == nullptr || m.code != ReturnCode::kNoMatch) return;
+  Sender* const sender = shared_.senders.find(m.endpoint->id, c.packet.source);
+  UnexpectedMessage* const header = sender == nullptr ? nullptr : shared_.headers.find(c, *sender);
+  if (header != nullptr && !header->som_seen) c.take_header_data(*header);
 }
 
 bool SendTarget::reopens(RequestContext& c, RiSpace& space, Sender& sender) {

@@ -26,6 +26,8 @@ class SendTarget {
 
   /// The gate of the source is closed. [SES 2.5]
   pds::Answer refuse_closed(RequestContext& c, Sender& sender);
+  /// The first packet of `m`, of which another one came before and was refused for lack of room.
+  void take_late_header(const RequestContext& c, const RxMessage& m);
   /// The message that closed the gate has come again as a rendezvous, for which there is room. Its initiator sends it only when
   /// everything behind it was refused; what else is on its way has an older generation from now on.
   bool reopens(RequestContext& c, RiSpace& space, Sender& sender);

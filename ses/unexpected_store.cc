@@ -130,7 +130,7 @@ UnexpectedMessage* UnexpectedStore::note_header(Sender& sender, std::uint32_t le
   message->is_unwanted = false;
   message->is_awaitable = message->is_asked = false;
   message->failure = ReturnCode::kOk;
-  message->has_header_data = false;
+  message->som_seen = message->has_header_data = false;
   message->header_data = 0;
   message->is_held = message->is_gap = false;
   message->is_rendezvous = message->is_deferred = message->waits_for_fetch = false;

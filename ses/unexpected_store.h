@@ -28,6 +28,7 @@ struct UnexpectedMessage : Pooled {
   Sender* sender = nullptr;  ///< whose share it comes from
   bool tagged = false;
   Incoming header;
+  bool som_seen = false;  ///< its first packet has come, which alone brings what follows
   std::uint64_t header_data = 0;
   bool has_header_data = false;
   std::uint64_t buffer_offset = 0;
@@ -72,6 +73,10 @@ struct UnexpectedMessage : Pooled {
       held_hook;        ///< of its stream
   bool is_gap = false;  ///< will not come, or not whole
   std::uint32_t number = 0;
+
+  /// What is not known yet comes with a packet that is on its way, or will be sent again. A message that is whole without a first
+  /// packet has no more to say.
+  bool is_header_known() const { return som_seen || (message == nullptr && !is_header_only); }
 };
 
 using UnexpectedList = boost::intrusive::list<

@@ -168,6 +168,8 @@ void Swarm::on_peeked(OpState& s, const ses::Completion& c) {
   if (c.code != ses::ReturnCode::kOk || c.tag != s.op->id || c.length != s.op->bytes)
     return fail(fmt::format("peek for message {}: code {:#x}, {} bytes", s.op->id,
                             static_cast<int>(c.code), c.length));
+  if (s.op->wants_data != c.has_data || (c.has_data && c.data != s.op->id))
+    return fail(fmt::format("peek for message {}: wrong header data", s.op->id));
   ++counters.peeked;
   if (s.op->peek != ses::PeekAction::kDiscard) {
     s.is_claimed = s.op->peek == ses::PeekAction::kClaim;

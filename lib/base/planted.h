@@ -37,6 +37,7 @@ enum class PlantedBug : std::uint8_t {
   kClearBelieved,    ///< a packet in clear passes
   kNumbersIgnored,   ///< ordered messages that come over all paths are matched as they arrive
   kCloseKeepsReads,  ///< read data that waits for a place outlives the close of its PDC, and waits for ever
+  kPeekBeforeFirst,  ///< a peek reports a message whose first packet has not come
   kCount
 };
 
@@ -67,7 +68,8 @@ constexpr std::string_view name_of(PlantedBug bug) {
       "guard-off",
       "clear-believed",
       "numbers-ignored",
-      "close-keeps-reads"};
+      "close-keeps-reads",
+      "peek-before-first"};
   return kNames[static_cast<std::size_t>(bug)];
 }
 

@@ -132,6 +132,24 @@ TEST_F(DeferTest, no_buffer__initiator_stops_closes_and_waits) {
   EXPECT_EQ(at_b.all.back().length, message.size());
 }
 
+// What is put off comes no second time before it is asked for.
+TEST_F(DeferTest, peek__has_the_data_of_a_message_whose_first_packet_came_late) {
+  open();
+  tsend(message, 5, 1, 77);
+  fabric.cut_all();
+  fabric.deliver(1);
+  fabric.run_for(Duration::from_ms(100));
+  PeekRequest peek;
+  peek.tag = 5;
+  ASSERT_TRUE(sb().peek(fabric.now, eb, peek));
+  EXPECT_EQ(at_b.all.back().code, ReturnCode::kOk);
+  EXPECT_EQ(at_b.all.back().data, 77u);
+  tpost(into, 5);
+  fabric.run_for(Duration::from_ms(100));
+  EXPECT_EQ(at_b.all.back().data, 77u);
+  EXPECT_EQ(into, message);
+}
+
 // Covers: SES-55
 TEST_F(DeferTest, receive__has_the_whole_message_sent_again) {
   const auto first = put_off(77);

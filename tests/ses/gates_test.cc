@@ -155,7 +155,7 @@ TEST_F(HeaderEntriesTest, find_idle__the_one_that_came_least_lately) {
   UnexpectedMessage* first = note(1, 1);
   UnexpectedMessage* second = note(1, 2);
   wait(core.config.message_idle - Duration::from_seconds(1));
-  headers.touch(packet_of(1, 1), *first);
+  headers.touch(*first);
   EXPECT_EQ(headers.find_idle(), nullptr);
   wait(Duration::from_seconds(1));
   EXPECT_EQ(headers.find_idle(), second);

@@ -273,6 +273,64 @@ TEST_F(MatchingTest, peek_claim_discard) {
   EXPECT_EQ(sb().gauges().messages_receiving, 0u);
 }
 
+// Only the first packet brings the data that a program may know a sender by.
+TEST_F(MatchingTest, peek__sees_no_message_before_its_first_packet) {
+  open();
+  std::uint64_t context = 10;
+  for (const PeekAction action : {PeekAction::kPeek, PeekAction::kClaim, PeekAction::kDiscard}) {
+    at_a.all.clear();
+    const Bytes data = pattern(4 * kM, static_cast<std::uint32_t>(context));
+    tsend(data, 1, 1, 99);
+    tsend({5}, 2, 2, 98);
+    fabric.cut_all();
+    fabric.deliver(1);
+    EXPECT_EQ(sb().gauges().unexpected_messages, 1u);
+    peek(action, 1, ++context);
+    EXPECT_EQ(at_b.all.back().code, ReturnCode::kNoMessage);
+    fabric.deliver(0);
+    peek(action, 1, ++context);
+    EXPECT_EQ(at_b.all.back().code, ReturnCode::kOk);
+    EXPECT_EQ(at_b.all.back().length, data.size());
+    EXPECT_TRUE(at_b.all.back().has_data);
+    EXPECT_EQ(at_b.all.back().data, 99u);
+    fabric.run();
+    Bytes into(data.size()), small(1);
+    const iovec iov = piece(into);
+    ReceiveRequest claim;
+    claim.tagged = true;
+    claim.iov = {&iov, 1};
+    claim.context = context;
+    if (action == PeekAction::kClaim) {
+      ASSERT_TRUE(sb().claim_receive(fabric.now, eb, claim, false));
+    }
+    if (action == PeekAction::kPeek) tpost(into, 1);
+    if (action != PeekAction::kDiscard) {
+      EXPECT_EQ(at_b.all.back().data, 99u);
+      EXPECT_EQ(into, data);
+    }
+    tpost(small, 2);
+    EXPECT_EQ(at_b.all.back().data, 98u);
+    fabric.run();
+    EXPECT_EQ(at_a.all.size(), 2u);
+    expect_nothing_left();
+  }
+}
+
+TEST_F(MatchingTest, receive__has_the_data_of_a_first_packet_that_comes_later) {
+  open();
+  const Bytes data = pattern(4 * kM);
+  tsend(data, 1, 1, 99);
+  fabric.cut_all();
+  fabric.deliver(2);
+  Bytes into(data.size());
+  tpost(into, 1, 0, 10);
+  fabric.run();
+  ASSERT_NE(at_b.find(10), nullptr);
+  EXPECT_EQ(at_b.find(10)->data, 99u);
+  EXPECT_TRUE(at_b.find(10)->has_data);
+  EXPECT_EQ(into, data);
+}
+
 // [SES 7.2] What does not fit is known by its header: it can be looked for, and it keeps no other message out.
 struct HeaderOnlyTest : PairTest, ::testing::WithParamInterface<bool> {
   static SesConfig config() {
@@ -435,6 +493,43 @@ TEST_P(HeaderOnlyTest, cancel_and_close__leave_nothing) {
   fabric.run_for(Duration::from_seconds(3));
   EXPECT_EQ(at_a.all.size(), 1u);
   expect_nothing_left();
+}
+
+TEST_P(HeaderOnlyTest, peek__sees_no_header_before_the_first_packet) {
+  RawRequest first;
+  first.opcode = SesOpcode::kTaggedSend;
+  first.key = 1;
+  first.length = 40 * kM;
+  first.payload = Bytes(kM);
+  first.eom = false;
+  first.hd = true;
+  first.header_data = 77;
+  RawRequest second = first;
+  second.som = false;
+  second.offset = kM;
+  EXPECT_EQ(code_of(second), ReturnCode::kNoMatch);
+  EXPECT_EQ(peek(PeekAction::kPeek, 1, 10).code, ReturnCode::kNoMessage);
+  EXPECT_EQ(peek(PeekAction::kClaim, 1, 10).code, ReturnCode::kNoMessage);
+  inject(first);
+  EXPECT_EQ(peek(PeekAction::kPeek, 1, 10).code, ReturnCode::kOk);
+  EXPECT_EQ(at_b.all.back().data, 77u);
+}
+
+// The gate is closed to what comes behind: of those only the first one waits.
+TEST_P(HeaderOnlyTest, peek__has_the_data_of_the_message_that_closed_the_gate) {
+  RawRequest r;
+  r.opcode = SesOpcode::kTaggedSend;
+  r.key = 1;
+  r.length = 40 * kM;
+  r.payload = Bytes(kM);
+  r.eom = false;
+  r.hd = true;
+  for (const std::uint16_t id : {std::uint16_t{1}, std::uint16_t{2}}) {
+    r.message_id = id;
+    r.header_data = id;
+    EXPECT_EQ(code_of(r, pds::Mode::kRod), ReturnCode::kDisabledGen);
+  }
+  EXPECT_EQ(peek(PeekAction::kPeek, 1, 10).data, 1u);
 }
 
 TEST_P(HeaderOnlyTest, headers__are_bounded_by_sender) {
