@@ -24,11 +24,12 @@ struct SesConfig {
   /// Of the largest packets that the device takes, said in addresses; 0: not said, and no wide READ of 1,280 is
   /// served. [decisions 162, 170]
   std::uint32_t device_payload = 0;
-  std::uint64_t overflow_bytes = 64ull << 20;  ///< unexpected messages, per endpoint
-  std::uint32_t overflow_msgs = 16384;
+  std::uint64_t overflow_bytes =
+      64ull << 20;  ///< unexpected messages of more than 64 bytes, per endpoint
+  std::uint32_t overflow_msgs = 131072;
   std::uint64_t overflow_bytes_total = 256ull
                                        << 20;  ///< all endpoints together, block headers included
-  std::uint32_t overflow_msgs_total = 65536;
+  std::uint32_t overflow_msgs_total = 262144;
   std::uint32_t overflow_headers =
       1024;  ///< messages without room of which the header is kept, per endpoint
   std::uint32_t max_senders =

@@ -1,6 +1,9 @@
 #include "ses/unexpected_queue.h"
 
+#include <algorithm>
+#include <bit>
 #include <new>
+#include <utility>
 
 namespace uet::ses {
 namespace {
@@ -39,22 +42,32 @@ UnexpectedMessage* UnexpectedQueue::find(const Filter& filter, bool with_headers
   return first_accepted(bucket_of(filter.tag), filter, with_headers);
 }
 
-/// Buckets are filled for the bits that a filter ignores when there are none, and anew when two filters in a row ignore others: that
-/// costs as much as to walk over all once.
+/// Buckets are filled for the bits that a filter ignores when there are none, anew when two filters in a row ignore others, and when
+/// they have become too full: that costs as much as to walk over all once.
 bool UnexpectedQueue::is_indexed_for(std::uint64_t ignore) {
   const bool is_usual = buckets_ == nullptr || ignore == last_ignore_;
   last_ignore_ = ignore;
-  if (buckets_ != nullptr && ignore == ignore_) return true;
-  if (!is_usual) return false;
-  try {
-    if (buckets_ == nullptr) buckets_ = std::make_unique<Buckets>();
-  } catch (const std::bad_alloc&) {
-    return false;
+  const bool is_indexed = buckets_ != nullptr && ignore == ignore_;
+  if ((is_indexed && !is_crowded()) || !is_usual) return is_indexed;
+  const int bits = buckets_ == nullptr || is_crowded() ? bits_for_all() : bucket_bits_;
+  std::unique_ptr<BucketList[]> more;
+  if (buckets_ == nullptr || bits != bucket_bits_) {
+    more.reset(new (std::nothrow) BucketList[std::size_t{1} << bits]);
+    if (more == nullptr && (buckets_ == nullptr || is_indexed)) return is_indexed;
   }
-  for (BucketList& bucket : *buckets_) bucket.clear();
+  if (buckets_ != nullptr)
+    for (UnexpectedMessage& u : arrivals_) bucket_of(u.header.tag).clear();
+  if (more != nullptr) {
+    buckets_ = std::move(more);
+    bucket_bits_ = bits;
+  }
   ignore_ = ignore;
   for (UnexpectedMessage& u : arrivals_) bucket_of(u.header.tag).push_back(u);
   return true;
+}
+
+int UnexpectedQueue::bits_for_all() const {
+  return std::clamp(static_cast<int>(std::bit_width(arrivals_.size() / 2)), kFewestBits, kMostBits);
 }
 
 }  // namespace uet::ses

@@ -1,7 +1,6 @@
 /// The unexpected messages of one space of one endpoint, and which of them a receive takes. [SES 7.1]
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -32,10 +31,14 @@ class UnexpectedQueue {
   const ArrivalList& arrivals() const { return arrivals_; }
   /// The bits that messages are hashed without, for tests.
   std::uint64_t indexed_ignore() const { return ignore_; }
+  /// For tests.
+  std::size_t buckets() const { return std::size_t{1} << bucket_bits_; }
   UnexpectedMessage* front() { return arrivals_.empty() ? nullptr : &arrivals_.front(); }
 
  private:
-  static constexpr int kBucketBits = 8;
+  static constexpr int kFewestBits = 8, kMostBits = 16;
+  /// Messages in a bucket, on the average, from which on there are more buckets.
+  static constexpr std::size_t kCrowded = 8;
   /// Below this many messages a walk over all is faster.
   static constexpr std::size_t kHashFrom = 8;
 
@@ -43,18 +46,22 @@ class UnexpectedQueue {
       UnexpectedMessage,
       boost::intrusive::member_hook<UnexpectedMessage, ListHook, &UnexpectedMessage::bucket_hook>,
       boost::intrusive::constant_time_size<false>>;
-  using Buckets = std::array<BucketList, std::size_t{1} << kBucketBits>;
 
   BucketList& bucket_of(std::uint64_t tag) {
-    return (*buckets_)[tag_hash(tag, ignore_) >> (64 - kBucketBits)];
+    return buckets_[tag_hash(tag, ignore_) >> (64 - bucket_bits_)];
   }
   bool is_indexed_for(std::uint64_t ignore);
+  bool is_crowded() const {
+    return bucket_bits_ < kMostBits && arrivals_.size() > kCrowded << bucket_bits_;
+  }
+  int bits_for_all() const;
 
   bool tagged_;
   ArrivalList arrivals_;
-  std::unique_ptr<Buckets> buckets_;  ///< null: not hashed yet
-  std::uint64_t ignore_ = 0;          ///< what the buckets leave out of tags
-  std::uint64_t last_ignore_ = 0;     ///< of the last filter that had to be looked for
+  std::unique_ptr<BucketList[]> buckets_;  ///< null: not hashed yet
+  int bucket_bits_ = kFewestBits;          ///< of their number
+  std::uint64_t ignore_ = 0;               ///< what the buckets leave out of tags
+  std::uint64_t last_ignore_ = 0;          ///< of the last filter that had to be looked for
 };
 
 }  // namespace uet::ses

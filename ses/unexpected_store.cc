@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "lib/base/planted.h"
 #include "ses/sender_table.h"
@@ -33,7 +34,8 @@ bool UnexpectedStore::has_room(const OverflowUse& use, const OverflowUse& of_sen
   if (use.messages >= messages_per_endpoint_ ||
       !has_share(of_sender.messages, messages_per_endpoint_ - use.messages, kFactor))
     return false;
-  // A header alone takes none of the bytes, so where there are none left, or no more for this sender, messages can still be announced.
+  // A header, alone or with a short payload, takes none of the bytes, so where there are none left, or no more for this sender,
+  // messages can still be announced.
   // What was held may have brought more of them than there are for messages in their turn.
   if (cost == 0) return true;
   return cost <= bytes_per_endpoint_ && use.bytes <= bytes_per_endpoint_ - cost &&
@@ -148,8 +150,23 @@ void UnexpectedStore::release(UnexpectedMessage& message, OverflowUse& use) {
   --use_of_sender(message).messages;
 }
 
+/// Such a message is one packet, so its bytes come once.
+bool UnexpectedStore::capture_short(UnexpectedMessage& message, std::uint32_t offset,
+                                    std::span<const std::uint8_t> bytes) {
+  if (bytes.empty()) return true;
+  if (bytes.size() > UnexpectedMessage::kShort || message.first != nullptr) return false;
+  auto* const block = new (message.short_block.data()) Block;
+  block->offset = offset;
+  block->length = static_cast<std::uint32_t>(bytes.size());
+  std::memcpy(block->bytes(), bytes.data(), bytes.size());
+  message.first = message.last = block;
+  message.captured = block->length;
+  return true;
+}
+
 bool UnexpectedStore::capture(UnexpectedMessage& message, std::uint32_t offset,
                               std::span<const std::uint8_t> bytes) {
+  if (message.cost == 0) return capture_short(message, offset, bytes);
   const std::size_t cost = slab_.cost_of(kBlock);
   for (std::size_t at = 0; at < bytes.size(); at += kBlock) {
     if (message.taken + cost > message.cost) return false;
@@ -183,7 +200,7 @@ std::size_t UnexpectedStore::move_to(UnexpectedMessage& message, OverflowUse& us
 }
 
 void UnexpectedStore::drop_payload(UnexpectedMessage& message, OverflowUse& use) {
-  slab_.give_back_chain(message.first);
+  if (message.cost != 0) slab_.give_back_chain(message.first);
   message.first = message.last = nullptr;
   if (base::planted(base::PlantedBug::kUnexpectedLeak)) return;
   slab_.unreserve(message.cost);
@@ -203,6 +220,7 @@ std::uint32_t UnexpectedStore::fill(const OverflowUse& use) const {
 }
 
 std::size_t UnexpectedStore::cost_of(std::uint32_t length) const {
+  if (length <= UnexpectedMessage::kShort) return 0;
   return (std::size_t{length} + kCounted - 1) / kCounted * slab_.cost_of(kBlock);
 }
 

@@ -1,6 +1,7 @@
 /// Messages that arrived before their receive. [SES 7.2, 7.3]
 #pragma once
 
+#include <array>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set_hook.hpp>
 
@@ -22,6 +23,9 @@ struct OverflowUse {
 
 /// One unexpected message: its header, and the payload captured so far.
 struct UnexpectedMessage : Pooled {
+  /// Bytes of a message that need no block of the store.
+  static constexpr std::size_t kShort = 64;
+
   ListHook hook;
   ListHook bucket_hook;  ///< among the unexpected messages with the same hash
   Endpoint* endpoint = nullptr;
@@ -34,7 +38,7 @@ struct UnexpectedMessage : Pooled {
   std::uint64_t buffer_offset = 0;
   std::uint32_t length = 0;    ///< of the message
   std::uint32_t captured = 0;  ///< bytes that arrived
-  Block* first = nullptr;
+  Block* first = nullptr;      ///< of the store, or `short_block`
   Block* last = nullptr;
   std::size_t cost = 0;          ///< of all its blocks, reserved when it was admitted
   std::size_t taken = 0;         ///< of that, in use
@@ -73,6 +77,8 @@ struct UnexpectedMessage : Pooled {
       held_hook;        ///< of its stream
   bool is_gap = false;  ///< will not come, or not whole
   std::uint32_t number = 0;
+
+  alignas(Block) std::array<std::uint8_t, sizeof(Block) + kShort> short_block;
 
   /// What is not known yet comes with a packet that is on its way, or will be sent again. A message that is whole without a first
   /// packet has no more to say.
@@ -138,6 +144,8 @@ class UnexpectedStore {
 
  private:
   std::size_t cost_of(std::uint32_t length) const;
+  bool capture_short(UnexpectedMessage& message, std::uint32_t offset,
+                     std::span<const std::uint8_t> bytes);
   std::uint32_t most_without_receive() const { return pool_.max() - pool_.max() / kForReceives; }
   bool has_descriptor_for(const Sender& sender) const;
   bool has_room(const OverflowUse& use, const OverflowUse& of_sender, std::size_t cost) const;

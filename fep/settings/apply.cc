@@ -178,6 +178,11 @@ void apply_messages(const Settings& s, ses::SesConfig& ses) {
   ses.inject_size = static_cast<std::uint32_t>(s.inject_size);
   ses.overflow_bytes = s.overflow_bytes;
   ses.overflow_msgs = static_cast<std::uint32_t>(s.overflow_msgs);
+  // One endpoint gets all that is set, and has an eighth besides for messages before their turn.
+  ses.overflow_bytes_total =
+      std::max(ses.overflow_bytes_total, ses.overflow_bytes + ses.overflow_bytes / 4);
+  ses.overflow_msgs_total =
+      std::max(ses.overflow_msgs_total, ses.overflow_msgs + ses.overflow_msgs / 4);
   ses.flow_control = s.flow_control;
   ses.rendezvous = s.rendezvous;
   if (s.rendezvous_from != 0) ses.rendezvous_from = s.rendezvous_from;

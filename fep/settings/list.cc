@@ -472,9 +472,10 @@ constexpr std::array kSettings = {
     Setting{.key = "OVERFLOW_MSGS",
             .group = "libfabric objects",
             .kind = Kind::kInteger,
-            .fallback = "16384",
+            .fallback = "131072",
             .target = &Settings::overflow_msgs,
-            .help = "messages kept that arrive before their receive, per endpoint",
+            .help = "messages kept that arrive before their receive, per endpoint; each takes 0.5 "
+                    "KB, and memory of OVERFLOW_BYTES if it is longer than 64 bytes",
             .max = 1u << 20},
     Setting{.key = "FLOW_CONTROL",
             .group = "libfabric objects",

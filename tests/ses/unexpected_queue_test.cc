@@ -68,6 +68,21 @@ TEST_F(UnexpectedQueueTest, find__two_filters_in_turn_leave_the_table_as_it_is) 
   EXPECT_EQ(queue.indexed_ignore(), any);
 }
 
+TEST_F(UnexpectedQueueTest, find__more_buckets_for_more_messages) {
+  constexpr std::uint64_t kMany = 20'000;
+  for (std::uint64_t tag = 0; tag < 40; ++tag) arrives(tag % 3);
+  ASSERT_EQ(find(1), &messages[1]);
+  const std::size_t few = queue.buckets();
+  for (std::uint64_t tag = 40; tag < kMany; ++tag) arrives(tag);
+  EXPECT_EQ(find(kMany - 1), &messages[kMany - 1]);
+  EXPECT_GE(queue.buckets(), kMany / 8);
+  EXPECT_GT(queue.buckets(), few);
+  EXPECT_EQ(find(1), &messages[1]);
+  queue.remove(messages[1]);
+  EXPECT_EQ(find(1), &messages[4]);
+  EXPECT_EQ(find(41), &messages[41]);
+}
+
 TEST_F(UnexpectedQueueTest, find__a_header_alone_is_for_peeks) {
   for (std::uint64_t tag = 0; tag < 20; ++tag) arrives(tag);
   messages[5].is_header_only = true;

@@ -25,7 +25,33 @@ TEST(UnexpectedStore,
   store.end_hold(*early, held, use);
   ASSERT_GT(use.bytes, config.overflow_bytes);
   EXPECT_NE(store.admit(use, senders[n], 0), nullptr);
-  EXPECT_EQ(store.admit(use, senders[n], 1), nullptr);
+  EXPECT_EQ(store.admit(use, senders[n], UnexpectedMessage::kShort + 1), nullptr);
+}
+
+TEST(UnexpectedStore, capture__a_short_message_takes_no_bytes) {
+  SesConfig config;
+  config.overflow_bytes = 0;
+  UnexpectedStore store(config);
+  Sender sender;
+  OverflowUse use;
+  std::array<std::uint8_t, UnexpectedMessage::kShort> bytes{}, into{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i + 1);
+  UnexpectedMessage* const message = store.admit(use, sender, bytes.size());
+  ASSERT_NE(message, nullptr);
+  EXPECT_EQ(store.admit(use, sender, bytes.size() + 1), nullptr);
+  ASSERT_TRUE(store.capture(*message, 0, bytes));
+  EXPECT_FALSE(store.capture(*message, 0, bytes)) << "there is no room for bytes that come twice";
+  EXPECT_EQ(store.bytes(), 0u);
+  IovPool pool(1);
+  const iovec iov{into.data(), into.size()};
+  IovList list;
+  ASSERT_TRUE(list.assign({&iov, 1}, pool));
+  EXPECT_EQ(store.move_to(*message, use, list, 0, into.size()), into.size());
+  EXPECT_EQ(into, bytes);
+  store.release(*message, use);
+  store.recycle(*message);
+  EXPECT_EQ(use.messages, 0u);
+  list.clear(pool);
 }
 
 // Messages without a receive must not keep those out that a receive takes.
