@@ -1,7 +1,9 @@
 #include "provider/peer_fit.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,7 @@ constexpr std::uint64_t kPacketsToTell = 3;
 constexpr std::uint64_t kCreditRequestsToTell =
     5;  ///< a second; requests that draw nothing leave ten times in one
 constexpr int kLooksToTell = 2;
+constexpr int kLooksToTellOfRoom = 3;  ///< so long may a receiver compute, and then go on by itself
 constexpr auto kSilence = base::Duration::from_ms(1500);
 constexpr std::uint32_t kHeaders = 160;
 
@@ -49,15 +52,18 @@ std::string setting_of_ports(const fep::Settings& settings) {
 
 std::vector<std::string> PeerFit::look(base::Instant now, fep::Fep& fep,
                                        const fep::Settings& settings) {
+  looked_before_ = std::exchange(looked_at_, now);
   ++looks_since_crc_;
   ++looks_since_silence_;
   ++looks_since_narrow_;
+  ++looks_since_room_;
   look_at_crc(fep, settings);
   look_at_credit(fep, settings);
   look_at_security(fep, settings);
+  look_at_room(fep, settings);
   if (look_at_link(now, fep, settings)) {
     look_for_silence(now, fep, settings);
-    look_for_narrow_ways(now, fep);
+    look_for_narrow_ways(fep);
   }
   return std::exchange(remarks_, {});
 }
@@ -112,6 +118,27 @@ void PeerFit::look_at_security(fep::Fep& fep, const fep::Settings& settings) {
     remark("packets come in clear, and are dropped: FI_UET_KEYS is set here, and not at a peer");
 }
 
+/// A receive that names one of the messages behind those that fill the room waits for ever, and nothing else tells why.
+void PeerFit::look_at_room(fep::Fep& fep, const fep::Settings& settings) {
+  const base::Trace& trace = fep.trace();
+  const ses::Ses::Gauges gauges = fep.ses().gauges();
+  const Received before =
+      std::exchange(received_, {.matched = trace.count(base::EventId::kMessageMatched),
+                                .delivered = trace.count(base::EventId::kMessageDelivered),
+                                .unexpected = gauges.unexpected_messages,
+                                .receives = gauges.receives_posted});
+  const bool is_stuck =
+      gauges.header_only_messages > 0 && gauges.receives_posted > 0 && received_ == before;
+  looks_without_room_ = is_stuck ? looks_without_room_ + 1 : 0;
+  if (looks_without_room_ < kLooksToTellOfRoom || looks_since_room_ < kLooksBetweenWarnings) return;
+  remark("receives wait, and " + std::to_string(gauges.unexpected_messages) +
+         " messages that none of them takes fill the room for what arrives before its receive, so "
+         "that others are refused: raise FI_UET_OVERFLOW_MSGS (here " +
+         std::to_string(settings.overflow_msgs) + ") and FI_UET_OVERFLOW_BYTES (here " +
+         std::to_string(settings.overflow_bytes) + "), or receive some of these messages first");
+  looks_since_room_ = 0;
+}
+
 /// Only where something waits to leave: a server whose client is not there yet has nothing to complain of.
 bool PeerFit::look_at_link(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
   net::Port& port = fep.port();
@@ -138,21 +165,40 @@ std::string way_to_listen(const net::PortFacts& facts, std::uint16_t udp_port) {
   return "behind no firewall that stops UDP port " + port + ",";
 }
 
+using LastWords = std::unordered_map<net::FabricAddress, base::Instant>;
+
+/// When each peer was heard of, on any of its contexts; those are left out that never were.
+LastWords last_words(fep::Fep& fep) {
+  LastWords heard;
+  fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
+    if (pdc.peer_id == 0) return true;
+    const auto [at, is_new] = heard.try_emplace(pdc.peer, pdc.heard_at);
+    if (!is_new) at->second = std::max(at->second, pdc.heard_at);
+    return true;
+  });
+  return heard;
+}
+
 }  // namespace
 
-/// An opening that is not answered at all. Openings that are refused have been heard of.
+/// An opening that is not answered, by a peer that is not heard of on other contexts either. Openings that are refused have been heard of.
 void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
   const bool is_explained = looks_since_crc_ < kLooksBetweenWarnings;
   if (looks_since_silence_ < kLooksBetweenWarnings || is_explained ||
       fep.pds().gauges().pdcs_half_open == 0)
     return;
   const net::PortFacts& facts = fep.port().facts();
+  const LastWords heard = last_words(fep);
   std::string peer, narrow;
+  bool was_heard = false;
   std::uint16_t udp_port = facts.udp_port;
   fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
     const bool is_silent =
         pdc.is_initiator && pdc.peer_id == 0 && pdc.unacked > 0 && now - pdc.heard_at >= kSilence;
     if (!is_silent) return true;
+    const auto last = heard.find(pdc.peer);
+    was_heard = last != heard.end();
+    if (was_heard && now - last->second < kSilence) return true;
     peer = pdc.peer.to_string();
     udp_port = pdc.peer.udp_port_or(facts.udp_port);
     const auto bytes = recorded_bytes(fep.trace(), pdc.id, pdc.cack + 1);
@@ -160,25 +206,31 @@ void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Sett
     return false;
   });
   if (peer.empty()) return;
+  looks_since_silence_ = 0;
+  if (was_heard)
+    return remark("nothing is heard from " + peer +
+                  " any more: is its process stopped or dead, or does it compute and not poll "
+                  "(FI_UET_PROGRESS=thread there answers meanwhile)?");
   remark("nothing is heard from " + peer + " yet: does an endpoint run there, " +
          way_to_listen(facts, udp_port) +
          (settings.keys.empty() ? " and without FI_UET_KEYS?" : " and with the same FI_UET_KEYS?") +
          narrow);
-  looks_since_silence_ = 0;
 }
 
 /// Large packets are lost while the peer is heard of and refuses nothing: a way that loses by size, and tells nothing. What is lost by
-/// chance is not the oldest packet at two looks.
-void PeerFit::look_for_narrow_ways(base::Instant now, fep::Fep& fep) {
+/// chance is not the oldest packet at two looks, and of a peer that has stopped nothing comes between them.
+void PeerFit::look_for_narrow_ways(fep::Fep& fep) {
   const Stuck before = std::exchange(stuck_, Stuck{});
   const std::uint64_t resent = fep.trace().count(base::EventId::kPacketRetransmitted);
   const bool is_losing = std::exchange(retransmitted_, resent) != resent;
   if (!is_losing || looks_since_narrow_ < kLooksBetweenWarnings ||
       fep.payload_mtu() <= ses::kSmallestPayload)
     return;
+  const LastWords heard = last_words(fep);
   std::string peer;
   fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
-    if (pdc.unacked == 0 || pdc.peer_id == 0 || now - pdc.heard_at >= kSilence) return true;
+    const auto last = heard.find(pdc.peer);
+    if (pdc.unacked == 0 || last == heard.end() || last->second <= looked_before_) return true;
     const Stuck is{.id = pdc.id, .cack = pdc.cack, .nacks = nacks_received(pdc)};
     const bool is_still = is == before;
     if (is_still || stuck_.id == 0) stuck_ = is;

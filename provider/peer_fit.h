@@ -20,8 +20,9 @@ class PeerFit {
   void look_at_crc(fep::Fep& fep, const fep::Settings& settings);
   void look_at_credit(fep::Fep& fep, const fep::Settings& settings);
   void look_at_security(fep::Fep& fep, const fep::Settings& settings);
+  void look_at_room(fep::Fep& fep, const fep::Settings& settings);
   void look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
-  void look_for_narrow_ways(base::Instant now, fep::Fep& fep);
+  void look_for_narrow_ways(fep::Fep& fep);
   void remark(std::string text);
   /// True with a link.
   bool look_at_link(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
@@ -32,8 +33,9 @@ class PeerFit {
 
   std::uint64_t data_sent_ = 0,
                 asked_ = 0;  ///< packets with data, and control packets, at the look before
+  base::Instant looked_at_, looked_before_;  ///< this look and the one before
   int looks_without_credit_ = 0, looks_without_link_ = 0;
-  /// A PDC that is heard of while its oldest packet does not arrive; id 0: none.
+  /// A PDC whose peer is heard of while its oldest packet does not arrive; id 0: none.
   struct Stuck {
     std::uint16_t id = 0;
     base::Psn cack;
@@ -42,9 +44,17 @@ class PeerFit {
   };
   Stuck stuck_;
   std::uint64_t retransmitted_ = 0;  ///< at the look before
+  /// Of messages that came, at the look before: while all of it stays as it is, receives wait for something else.
+  struct Received {
+    std::uint64_t matched = 0, delivered = 0;
+    std::size_t unexpected = 0, receives = 0;
+    bool operator==(const Received&) const = default;
+  };
+  Received received_;
+  int looks_without_room_ = 0;
   std::uint64_t bad_crcs_told_ = 0;
   int looks_since_crc_ = kLooksBetweenWarnings, looks_since_silence_ = kLooksBetweenWarnings,
-      looks_since_narrow_ = kLooksBetweenWarnings;
+      looks_since_narrow_ = kLooksBetweenWarnings, looks_since_room_ = kLooksBetweenWarnings;
 };
 
 }  // namespace uet::provider

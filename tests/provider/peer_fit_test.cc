@@ -50,8 +50,17 @@ class PeerFitTest : public testing::Test {
     }
   }
 
-  void look(FepPair& pair) {
-    std::ranges::move(fit_.look(pair.now, *pair.sides[0].fep, settings_), std::back_inserter(told));
+  /// A write of `bytes` from side 0 to side 1, of which no more is asked than that its packets leave.
+  void write(FepPair& pair, std::size_t bytes) {
+    auto& out = buffers_.emplace_back(pattern(bytes, 2));
+    const iovec out_iov = iov(out);
+    ASSERT_TRUE(pair.ses(0).rma(pair.now, pair.sides[0].endpoint,
+                                {.peer = pair.sides[0].peer, .iov = {&out_iov, 1}, .key = 1}));
+  }
+
+  void look(FepPair& pair, std::size_t side = 0) {
+    std::ranges::move(fit_.look(pair.now, *pair.sides[side].fep, settings_),
+                      std::back_inserter(told));
   }
 
   std::vector<std::string> told;
@@ -96,6 +105,52 @@ TEST_F(PeerFitTest, look__a_small_first_packet_that_vanishes_says_nothing_of_mtu
   send(pair, 100, 2);
   EXPECT_THAT(told, ElementsAre(AllOf(HasSubstr("nothing is heard from 10.0.0.2"),
                                       testing::Not(HasSubstr("MTU")))));
+}
+
+TEST_F(PeerFitTest, look__receives_behind_a_full_room_are_told_of_both_settings) {
+  for (const bool has_room : {true, false}) {
+    FepPair pair(LinkConfig{.seed = 11}, {}, true,
+                 std::map<std::string, std::string>{{"OVERFLOW_MSGS", has_room ? "64" : "16"}});
+    for (std::uint64_t tag = 0; tag < 20; ++tag)
+      ASSERT_TRUE(pair.ses(0).send(pair.now, pair.sides[0].endpoint,
+                                   {.peer = pair.sides[0].peer, .tagged = true, .tag = tag}));
+    ASSERT_TRUE(pair.ses(1).receive(pair.now, pair.sides[1].endpoint,
+                                    {.tagged = true, .tag = has_room ? 99u : 19u}));
+    for (int second = 0; second < 5; ++second) {
+      const Instant next = pair.now + Duration::from_seconds(1);
+      pair.alarm = next;
+      ASSERT_TRUE(pair.run_until([&] { return pair.now >= next; }));
+      look(pair, 1);
+    }
+    if (has_room) {
+      EXPECT_THAT(told, IsEmpty());
+    }
+  }
+  EXPECT_THAT(told, ElementsAre(AllOf(HasSubstr("FI_UET_OVERFLOW_MSGS"),
+                                      HasSubstr("FI_UET_OVERFLOW_BYTES"))));
+}
+
+// Killed, stopped, or computing where only its calls turn the loop.
+TEST_F(PeerFitTest, look__a_peer_that_stops_is_no_narrow_way_and_was_heard_before) {
+  bool has_stopped = false;
+  LinkConfig link{.ip_mtu = 9000, .seed = 11};
+  link.drop = [&](std::size_t, std::span<const std::uint8_t>) { return has_stopped; };
+  FepPair pair(link, {{"SPRAY_ORDERED", "0"}}, true);
+  send(pair, 100, 1);
+  has_stopped = true;
+  send(pair, 100'000, 4);
+  EXPECT_THAT(told, IsEmpty());
+  write(pair, 100'000);  // in a context of its own, which is never answered
+  send(pair, 100, 3);
+  EXPECT_THAT(told, ElementsAre(HasSubstr("nothing is heard from 10.0.0.2 any more")));
+}
+
+TEST_F(PeerFitTest, look__a_large_first_packet_may_vanish_while_other_contexts_are_heard) {
+  FepPair pair(through_narrow_switch(), {{"SPRAY_ORDERED", "0"}}, true);
+  send(pair, 100, 1);
+  write(pair, 100'000);
+  for (int i = 0; i < 3; ++i) send(pair, 100, 1);
+  EXPECT_THAT(told, ElementsAre(HasSubstr("large packets to 10.0.0.2 are lost")));
 }
 
 // Those of this version grant credit whatever they run, so this one's grants are lost.
