@@ -212,13 +212,10 @@ int Cq::try_wait() {
 ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const void* condition,
                   int timeout_ms) {
   std::size_t threshold = 1;
-  if (condition_ == FI_CQ_COND_THRESHOLD && condition != nullptr) {
-    // Programs give the number in place of the pointer, or a pointer to it.
-    constexpr std::uintptr_t kNoPointer = 4096;
-    const auto value = reinterpret_cast<std::uintptr_t>(condition);
-    threshold = value;
-    if (value >= kNoPointer) std::memcpy(&threshold, condition, sizeof threshold);
-    threshold = std::clamp<std::size_t>(threshold, 1, std::max<std::size_t>(count, 1));
+  if (condition_ == FI_CQ_COND_THRESHOLD) {
+    // The number itself, as fi_cq(3) says and other providers take it: whatever it is, it is no pointer to be followed.
+    const auto number = reinterpret_cast<std::uintptr_t>(condition);
+    threshold = std::clamp<std::size_t>(number, 1, std::max<std::size_t>(count, 1));
   }
   // Taken where it is seen: between two locks another thread could take it away.
   ssize_t result = -FI_EAGAIN;

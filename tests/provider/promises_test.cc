@@ -1,5 +1,7 @@
 /// Sentences of libfabric's manual pages that no program of the field was found to depend on, but any may.
+#include <array>
 #include <cstring>
+#include <vector>
 
 #include "tests/provider/fixture.h"
 
@@ -169,15 +171,24 @@ TEST_F(PromisesTest, multi_receive__says_that_its_buffer_is_used_up_though_entri
   expect_silence(b, 10);
 }
 
-// fi_cq: "the cond field is interpreted as a size_t threshold value". Programs give it as the pointer or behind it.
-TEST_F(PromisesTest, fi_cq_sread__takes_a_threshold_in_either_form) {
+// fi_cq: "the cond field is interpreted as a size_t threshold value".
+TEST_F(PromisesTest, fi_cq_sread__takes_any_number_as_its_threshold) {
   a.cq_attr.wait_cond = b.cq_attr.wait_cond = FI_CQ_COND_THRESHOLD;
   a.cq_attr.wait_obj = b.cq_attr.wait_obj = FI_WAIT_UNSPEC;
   open();
-  fi_cq_tagged_entry entries[4];
-  const std::size_t four = 4;
-  EXPECT_EQ(fi_cq_sread(b.cq, entries, 4, &four, 10), -FI_EAGAIN);
-  EXPECT_EQ(fi_cq_sread(b.cq, entries, 4, reinterpret_cast<const void*>(four), 10), -FI_EAGAIN);
+  std::vector<fi_cq_tagged_entry> entries(8192);
+  for (const std::uintptr_t threshold : {4ul, 4096ul, 5000ul, 1ul << 21, ~0ul})
+    EXPECT_EQ(fi_cq_sread(b.cq, entries.data(), entries.size(),
+                          reinterpret_cast<const void*>(threshold), 10),
+              -FI_EAGAIN);
+  for (const std::uintptr_t threshold : {0ul, 1ul}) {
+    ASSERT_EQ(fi_inject(a.ep, entries.data(), 8, to_b), 0);
+    std::array<std::uint8_t, 8> room{};
+    ASSERT_EQ(fi_recv(b.ep, room.data(), room.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    EXPECT_EQ(fi_cq_sread(b.cq, entries.data(), entries.size(),
+                          reinterpret_cast<const void*>(threshold), 5000),
+              1);
+  }
 }
 
 }  // namespace
