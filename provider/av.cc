@@ -171,19 +171,29 @@ int Av::insert_one(const ses::Address& address, fi_addr_t& out, std::optional<fi
   }
   const std::size_t index = free_.front();  // the lowest [FI fi_av_insert]
   const SourceKey key{address.fabric_address, address.initiator_id};
-  const bool is_first = address.has_initiator_id && by_source_.try_emplace(key, index).second;
+  std::size_t first = index;
+  if (address.has_initiator_id) first = by_source_.try_emplace(key, index).first->second;
   const auto peer = worker_.ses().add_peer(address);
   if (!peer) {
-    if (is_first) by_source_.erase(key);
+    if (address.has_initiator_id && first == index) by_source_.erase(key);
     return fi_error_of(peer.error());
   }
-  if (address.has_initiator_id && !is_first) ++duplicates_;
   std::ranges::pop_heap(free_, std::ranges::greater());
   free_.pop_back();
   const fi_addr_t first_id = has_user_ids_ ? FI_ADDR_NOTAVAIL : index;
   entries_[index] = Entry{*peer, address, user_id.value_or(first_id)};
+  join_ring(index, first);
   out = index;
   return 0;
+}
+
+void Av::join_ring(std::size_t index, std::size_t first) {
+  Entry& entry = entries_[index];
+  const std::size_t last = first == index ? index : entries_[first].previous_twin;
+  entry.previous_twin = last;
+  entry.next_twin = first;
+  entries_[last].next_twin = index;
+  entries_[first].previous_twin = index;
 }
 
 int Av::insert_all(std::span<const std::optional<ses::Address>> addresses, fi_addr_t* out,
@@ -276,27 +286,14 @@ void Av::remove_one(fi_addr_t index) {
   std::ranges::push_heap(free_, std::ranges::greater());
   if (!entry.address.has_initiator_id) return;
   const SourceKey key{entry.address.fabric_address, entry.address.initiator_id};
+  entries_[entry.previous_twin].next_twin = entry.next_twin;
+  entries_[entry.next_twin].previous_twin = entry.previous_twin;
   const auto known = by_source_.find(key);
-  if (known == by_source_.end() || known->second != index) {
-    --duplicates_;
-    return;
-  }
-  if (duplicates_ == 0) {
+  if (known->second != index) return;
+  if (entry.next_twin == index)
     by_source_.erase(known);
-    return;
-  }
-  // A duplicate of the removed entry answers for the sender from now on.
-  const auto twin = std::ranges::find_if(entries_, [&](const Entry& e) {
-    return e.peer != 0 && e.address.has_initiator_id &&
-           e.address.fabric_address == key.fabric_address &&
-           e.address.initiator_id == key.initiator_id;
-  });
-  if (twin == entries_.end()) {
-    by_source_.erase(known);
-    return;
-  }
-  known->second = static_cast<fi_addr_t>(twin - entries_.begin());
-  --duplicates_;
+  else
+    known->second = entry.next_twin;  // it answers for the sender from now on
 }
 
 int Av::lookup(fi_addr_t address, void* out, std::size_t* length) {

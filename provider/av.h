@@ -58,6 +58,8 @@ class Av final : public fid_av {
     ses::PeerId peer = 0;
     ses::Address address;
     fi_addr_t user_id = FI_ADDR_NOTAVAIL;  ///< its own fi_addr_t unless the application chose one
+    /// Entries of one sender are a ring, in the order in which they were inserted.
+    std::size_t next_twin = 0, previous_twin = 0;
   };
   struct SourceKey {
     net::FabricAddress fabric_address;
@@ -73,6 +75,8 @@ class Av final : public fid_av {
   ~Av() = default;
   int insert_one(const ses::Address& address, fi_addr_t& out, std::optional<fi_addr_t> user_id);
   void remove_one(fi_addr_t index);
+  /// `index` is the last entry of the sender whose first one is `first`.
+  void join_ring(std::size_t index, std::size_t first);
   int insert_all(std::span<const std::optional<ses::Address>> addresses, fi_addr_t* out,
                  std::uint64_t flags, void* context);
 
@@ -84,8 +88,7 @@ class Av final : public fid_av {
   Eq* eq_ = nullptr;
   std::vector<Entry> entries_;
   std::vector<std::size_t> free_;  ///< a heap: the lowest index first
-  std::unordered_map<SourceKey, fi_addr_t, SourceHash> by_source_;
-  std::size_t duplicates_ = 0;  ///< entries that are not the first of their sender
+  std::unordered_map<SourceKey, fi_addr_t, SourceHash> by_source_;  ///< the first of each ring
   Users users_;
   UserOf domain_use_;
 };

@@ -69,6 +69,25 @@ TEST_F(UserIdTest, vector_opened_for_identifiers__has_none_until_they_are_set) {
   EXPECT_EQ(set_user_id(address, 44, 1), -FI_EINVAL);
 }
 
+TEST_F(UserIdTest, sender_inserted_several_times__is_called_by_its_oldest_entry_that_is_left) {
+  open_with(0);
+  fi_addr_t at[4];
+  for (fi_addr_t& one : at) ASSERT_EQ(fi_av_insert(b.av, a.name.data(), 1, &one, 0, nullptr), 1);
+  EXPECT_EQ(source_of_message(), at[0]);
+  ASSERT_EQ(fi_av_remove(b.av, &at[2], 1, 0), 0);
+  EXPECT_EQ(source_of_message(), at[0]);
+  ASSERT_EQ(fi_av_remove(b.av, &at[0], 1, 0), 0);
+  EXPECT_EQ(source_of_message(), at[1]);
+  ASSERT_EQ(fi_av_insert(b.av, a.name.data(), 1, &at[0], 0, nullptr), 1);
+  EXPECT_EQ(source_of_message(), at[1]);
+  ASSERT_EQ(fi_av_remove(b.av, &at[1], 1, 0), 0);
+  EXPECT_EQ(source_of_message(), at[3]);
+  ASSERT_EQ(fi_av_remove(b.av, &at[3], 1, 0), 0);
+  EXPECT_EQ(source_of_message(), at[0]);
+  ASSERT_EQ(fi_av_remove(b.av, &at[0], 1, 0), 0);
+  EXPECT_EQ(source_of_message(), FI_ADDR_NOTAVAIL);
+}
+
 /// Without either, and for the next entry at an index that was free, the identifier is the address.
 // Covers: FI-66
 TEST_F(UserIdTest, entry_without_identifier__is_called_by_its_address) {
