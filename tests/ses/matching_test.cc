@@ -359,6 +359,15 @@ struct HeaderOnlyTest : PairTest, ::testing::WithParamInterface<bool> {
     r.context = context;
     return sb().claim_receive(fabric.now, eb, r, discard).has_value();
   }
+  /// Of a message with tag 1 and header data for which there is no room.
+  static RawRequest first_packet() {
+    return {.opcode = SesOpcode::kTaggedSend,
+            .hd = true,
+            .eom = false,
+            .key = 1,
+            .length = 40 * kM,
+            .payload = Bytes(kM)};
+  }
   const Bytes big = pattern(40 * kM, 1);
 };
 INSTANTIATE_TEST_SUITE_P(Order, HeaderOnlyTest, ::testing::Bool(),
@@ -496,13 +505,7 @@ TEST_P(HeaderOnlyTest, cancel_and_close__leave_nothing) {
 }
 
 TEST_P(HeaderOnlyTest, peek__sees_no_header_before_the_first_packet) {
-  RawRequest first;
-  first.opcode = SesOpcode::kTaggedSend;
-  first.key = 1;
-  first.length = 40 * kM;
-  first.payload = Bytes(kM);
-  first.eom = false;
-  first.hd = true;
+  RawRequest first = first_packet();
   first.header_data = 77;
   RawRequest second = first;
   second.som = false;
@@ -517,13 +520,7 @@ TEST_P(HeaderOnlyTest, peek__sees_no_header_before_the_first_packet) {
 
 // The gate is closed to what comes behind: of those only the first one waits.
 TEST_P(HeaderOnlyTest, peek__has_the_data_of_the_message_that_closed_the_gate) {
-  RawRequest r;
-  r.opcode = SesOpcode::kTaggedSend;
-  r.key = 1;
-  r.length = 40 * kM;
-  r.payload = Bytes(kM);
-  r.eom = false;
-  r.hd = true;
+  RawRequest r = first_packet();
   for (const std::uint16_t id : {std::uint16_t{1}, std::uint16_t{2}}) {
     r.message_id = id;
     r.header_data = id;
@@ -533,11 +530,7 @@ TEST_P(HeaderOnlyTest, peek__has_the_data_of_the_message_that_closed_the_gate) {
 }
 
 TEST_P(HeaderOnlyTest, headers__are_bounded_by_sender) {
-  RawRequest r;
-  r.opcode = SesOpcode::kTaggedSend;
-  r.length = 40 * kM;
-  r.payload = Bytes(kM);
-  r.eom = false;
+  RawRequest r = first_packet();
   for (std::uint64_t tag = 0; tag < 100; ++tag) {
     r.key = tag;
     r.message_id = static_cast<std::uint16_t>(tag + 1);
