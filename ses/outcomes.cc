@@ -255,14 +255,14 @@ void Outcomes::finish(Instant now, TxOp& op, ReturnCode code) {
   if (fetch != nullptr) core_.fetch_sink->on_fetched(now, *fetch, code);
 }
 
-/// The operation ends as cancelled. A target that was told that the message comes hears of it: without a word it would keep its
-/// receive for it. [SES 8.2, decision 143]
-void Outcomes::take_back(Instant now, TxOp& op) {
-  if (!op.is_awaited()) return finish(now, op, ReturnCode::kCancelled);
+/// The operation ends with this code. A target that was told that the message comes hears that it does not: without a word it would
+/// keep its receive for it. [SES 8.2, decision 143]
+void Outcomes::take_back(Instant now, TxOp& op, ReturnCode code) {
+  if (!op.is_awaited()) return finish(now, op, code);
   Endpoint* const endpoint = op.endpoint;
-  const Completion completion = completion_of(op, ReturnCode::kCancelled);
-  core_.trace.emit(now, base::EventId::kMessageCompleted, 0, {},
-                   static_cast<std::uint64_t>(ReturnCode::kCancelled), op.length);
+  const Completion completion = completion_of(op, code);
+  core_.trace.emit(now, base::EventId::kMessageCompleted, 0, {}, static_cast<std::uint64_t>(code),
+                   op.length);
   if (op.is_restart_due) op.target_token = op.next_token;
   op.is_withdrawn = true;
   leave_notice(op);
@@ -366,6 +366,7 @@ void Outcomes::expire(Instant now, TxOp& op) {
 void Outcomes::on_error(Instant now, TxOp& op, pds::PdsError error) {
   const bool was_out = !op.waits_for_target;  // else the caller goes through the list of all
   // A target counts the READs of a rendezvous whose data was acknowledged: what has come is not asked for again.
+  const bool is_awaited = op.is_awaited();
   const bool has_all = op.returns_data && op.returned.is_complete() &&
                        op.semantic != Semantic::kError && op.endpoint != nullptr && !op.cancelled;
   leave_carrier(now, op, Lock::kGoesOtherwise);
@@ -381,7 +382,9 @@ void Outcomes::on_error(Instant now, TxOp& op, pds::PdsError error) {
                       (core_.config.retry_limit == 0 || op.retries < core_.config.retry_limit);
   if (repeat) return retry(now, op);
   if (error == pds::PdsError::kPeerSilent && was_out && lane_of(op).must_empty) end_behind(now, op);
-  finish(now, op, op.cancelled ? ReturnCode::kCancelled : op.code);
+  const ReturnCode code = op.cancelled ? ReturnCode::kCancelled : op.code;
+  if (is_awaited && error != pds::PdsError::kPeerSilent) return take_back(now, op, code);
+  finish(now, op, code);
 }
 
 /// A rendezvous goes alone until the peer has taken one, and the peer says nothing: what waits for it would wait for as long again, one

@@ -69,7 +69,7 @@ class Outcomes {
   /// A lock on the PDC is released in the call, or goes with the PDC or with what the caller answers.
   enum class Lock { kRelease, kGoesOtherwise };
   void leave_carrier(Instant now, TxOp& op, Lock lock);
-  void take_back(Instant now, TxOp& op);
+  void take_back(Instant now, TxOp& op, ReturnCode code = ReturnCode::kCancelled);
   void leave_notice(TxOp& op);
   void end_behind(Instant now, TxOp& first);
   void want_truncation(Instant now, TxOp& op);

@@ -30,7 +30,7 @@ pds::Answer Failures::fail(RequestContext& c, RxMessage& m, ReturnCode code) {
 }
 
 pds::Answer Failures::give_up(RequestContext& c, RxMessage& m) {
-  abandon(c.now, m, ReturnCode::kInitiatorErr, ReturnCode::kCancelled);
+  take_back(c.now, m);
   return answer_discarded(c, m);
 }
 
@@ -92,6 +92,12 @@ void Failures::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
   }
 }
 
+/// Its initiator does not want it any more. Where it was asked for, others may be asked for in its place.
+void Failures::take_back(Instant now, RxMessage& m) {
+  abandon(now, m, ReturnCode::kInitiatorErr, ReturnCode::kCancelled);
+  rendezvous_.serve(now);
+}
+
 pds::Answer Failures::on_message_error(RequestContext& c) {
   const RequestView& r = c.request;
   RxMessage* m = shared_.messages.find(c.key);
@@ -112,7 +118,7 @@ pds::Answer Failures::on_message_error(RequestContext& c) {
     return answer_error(r, ReturnCode::kOpViolation, r.ri_generation, true);
   }
   if (m->target != RxTarget::kDiscard)
-    abandon(c.now, *m, ReturnCode::kInitiatorErr, ReturnCode::kCancelled);
+    take_back(c.now, *m);
   else if (m->code == ReturnCode::kOk)
     m->code = ReturnCode::kInitiatorErr;
   const ReturnCode code = m->code;

@@ -34,6 +34,7 @@ class Failures {
 
  private:
   void abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode completed);
+  void take_back(Instant now, RxMessage& m);
 
   RxShared& shared_;
   RendezvousTarget& rendezvous_;

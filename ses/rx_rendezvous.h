@@ -35,6 +35,8 @@ class RendezvousTarget final : private FetchSink {
   UnexpectedMessage* find_restart(std::uint32_t token);
   /// What was asked to restart is whole, or fails with `code`.
   void end_restart(Instant now, UnexpectedMessage& u, ReturnCode code = ReturnCode::kOk);
+  /// Asks for those that wait until there is a place, as far as places are free.
+  void serve(Instant now) { fetches_.serve(now); }
   /// The receive is no concern of the message any more: it has its completion. `told`: what its initiator hears, if it asks.
   void leave(Instant now, UnexpectedMessage& u, ReturnCode told);
 

@@ -209,14 +209,15 @@ pds::Answer SendTarget::capture(RequestContext& c, RiSpace& space, UnexpectedMes
                                                 c.packet.is_proven);
   if (sender == nullptr)  // an ordered message must not be overtaken, so it is not consumed
     return c.is_ordered() ? answer_refuse() : failures_.reject(c, ReturnCode::kNoMatch);
-  // Nothing but the first packet brings the header data, for which peeks of a message that was put off would wait.
-  const bool may_defer = r.som && deferrals_.may_defer(c, *sender);
+  const bool may_defer = deferrals_.may_defer(c, *sender);
   const bool is_kept = r.carried_length <= shared_.core.config.overflow_max || !may_defer;
   UnexpectedMessage* u =
       is_kept ? shared_.store.admit(endpoint.overflow, *sender, r.carried_length) : nullptr;
+  // Nothing but the first packet brings the header data, for which peeks of a message that was put off would wait: one that begins
+  // with another packet is refused, and comes again by itself.
   if (u == nullptr)
-    return may_defer ? put_off(c, space, *sender, header)
-                     : refuse_for_lack(c, space, *sender, header);
+    return may_defer && r.som ? put_off(c, space, *sender, header)
+                              : refuse_for_lack(c, space, *sender, header);
   if (!shared_.store.capture(*u, r.message_offset, r.payload)) {
     shared_.store.drop_payload(*u, endpoint.overflow);
     shared_.store.release(*u, endpoint.overflow);

@@ -32,7 +32,7 @@ Transmitter::Transmitter(Core& core)
 bool Transmitter::cancel(Instant now, const Endpoint& endpoint, std::uint64_t context) {
   for (TxOp& op : operations_.by_age()) {
     const bool is_meant = op.endpoint == &endpoint && op.context == context && !op.cancelled;
-    if (is_meant && op.fetch == nullptr) return outcomes_.cancel(now, op);
+    if (is_meant && op.fetch == nullptr && outcomes_.cancel(now, op)) return true;
   }
   return false;
 }

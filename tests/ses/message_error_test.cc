@@ -294,5 +294,17 @@ TEST_F(OutcomeTest, cancel__after_everything_left_is_refused) {
   EXPECT_FALSE(sa().cancel(fabric.now, ea, 5));
 }
 
+// Of several with this context.
+TEST_F(OutcomeTest, cancel__looks_on_behind_one_that_has_left) {
+  open();
+  send(pattern(100), 5);
+  fabric.cut_all();
+  send(pattern(9 * kM), 5);
+  EXPECT_TRUE(sa().cancel(fabric.now, ea, 5));
+  EXPECT_FALSE(sa().cancel(fabric.now, ea, 5));
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kCancelled);
+}
+
 }  // namespace
 }  // namespace uet::ses::testing
