@@ -96,10 +96,11 @@ bool read_keys(const Settings& settings, std::optional<keys::CaptureKeys>& keys)
   return true;
 }
 
-/// Calls visit(packet, matches) for each packet until it returns false. Returns the exit code.
+/// Calls visit(packet, matches) for each packet until it returns false. Returns the exit code. Says on stderr how many packets are
+/// missing between those, and adds their number to `missing`, which begins at 0.
 template <typename Visit>
 int for_each_packet(const Settings& settings, const std::string& path, CaptureFiles& files,
-                    Visit&& visit) {
+                    std::uint64_t& missing, Visit&& visit) {
   wire::CaptureReader reader(files);
   DecodedPacket packet;
   const wire::DissectOptions options = settings.dissect_options();
@@ -107,10 +108,16 @@ int for_each_packet(const Settings& settings, const std::string& path, CaptureFi
   if (!read_keys(settings, keys)) return kFailed;
   while (reader.next(packet.captured)) {
     ++packet.number;
+    missing += packet.captured.lost_before;
     packet.report = report_frame(packet.captured.link, packet.captured.data,
                                  packet.captured.wire_length, options, keys ? &*keys : nullptr);
-    if (!visit(packet, settings.filter.matches(packet.report))) return kDone;
+    if (!visit(packet, settings.filter.matches(packet.report))) break;
   }
+  if (missing > 0)
+    fmt::print(stderr,
+               "uet-dump: {}: {} packets between these are missing: the end that captured could "
+               "not write them\n",
+               path, missing);
   if (reader.error().empty()) return kDone;
   std::fflush(stdout);
   return fail(path, fmt::format("{} (after packet {})", reader.error(), packet.number));
@@ -123,9 +130,9 @@ int dump(const Settings& settings) {
   CaptureStatistics statistics;
   statistics.set_packets_missing(files.packets_missing());
   LinePrinter lines(settings.style);
-  std::uint64_t shown = 0;
-  const int status =
-      for_each_packet(settings, path, files, [&](const DecodedPacket& packet, bool matches) {
+  std::uint64_t shown = 0, missing = 0;
+  const int status = for_each_packet(
+      settings, path, files, missing, [&](const DecodedPacket& packet, bool matches) {
         if (!matches) {
           lines.skip(packet);
           return true;
@@ -144,6 +151,7 @@ int dump(const Settings& settings) {
                "uet-dump: {}: no packet with that PSN; --psn takes those on the wire, which "
                "--absolute-psns shows\n",
                path);
+  statistics.set_packets_missing_between(missing);
   if (settings.stats)
     fmt::print("{}", settings.json ? statistics.to_json().dump(2) + "\n" : statistics.to_text());
   return status;
@@ -157,12 +165,13 @@ int show_ladder(const Settings& settings) {
     const std::string& path = settings.files[side];
     if (!open(files, path)) return kFailed;
     bool is_full = false;
-    const int status =
-        for_each_packet(settings, path, files, [&](const DecodedPacket& packet, bool matches) {
-          const std::string summary = lines.summary(packet);
-          is_full = matches && !ladder.add(side, packet, summary);
-          return !is_full;
-        });
+    std::uint64_t missing = 0;
+    const int status = for_each_packet(settings, path, files, missing,
+                                       [&](const DecodedPacket& packet, bool matches) {
+                                         const std::string summary = lines.summary(packet);
+                                         is_full = matches && !ladder.add(side, packet, summary);
+                                         return !is_full;
+                                       });
     if (is_full)
       fmt::print(stderr, "uet-dump: {}: only the first {} packets are shown\n", path,
                  Ladder::kPacketsMax);
@@ -194,11 +203,17 @@ int write_html(const Settings& settings) {
       story.add_note(fmt::format("The beginning is missing: {} packets were overwritten.",
                                  files.packets_missing()));
     // A capture of a process that was killed may end in the middle of a packet: what is there is shown.
-    const int status =
-        for_each_packet(settings, path, files, [&](const DecodedPacket& packet, bool matches) {
-          if (matches) story.add_packet(packet);
-          return true;
-        });
+    std::uint64_t missing = 0;
+    const int status = for_each_packet(settings, path, files, missing,
+                                       [&](const DecodedPacket& packet, bool matches) {
+                                         if (matches) story.add_packet(packet);
+                                         return true;
+                                       });
+    if (missing > 0)
+      story.add_note(
+          fmt::format("{} packets between these are missing: the end that captured "
+                      "could not write them.",
+                      missing));
     if (status != kDone) story.add_note("The file cannot be read to its end.");
     worst = std::max(worst, status);
   }

@@ -193,6 +193,7 @@ std::string Statistics::to_text() const {
   for (const auto& [key, flow] : flows_) gaps += flow.psns.gaps();
   line("packets", packets_);
   if (packets_missing_ > 0) line("packets missing before", packets_missing_);
+  if (packets_missing_between_ > 0) line("packets missing between", packets_missing_between_);
   if (packets_cut_ > 0) line("packets cut (snap)", packets_cut_);
   line("bytes", bytes_);
   line("seconds", fmt::format("{:.6f}", seconds()));
@@ -242,6 +243,7 @@ nlohmann::ordered_json Statistics::to_json() const {
   }
   return {{"packets", packets_},
           {"packets_missing_before", packets_missing_},
+          {"packets_missing_between", packets_missing_between_},
           {"packets_cut", packets_cut_},
           {"bytes", bytes_},
           {"seconds", seconds()},
@@ -276,6 +278,10 @@ void CaptureStatistics::add(const DecodedPacket& packet) {
 
 void CaptureStatistics::set_packets_missing(std::uint64_t packets) {
   for (Statistics& sums : sums_) sums.set_packets_missing(packets);
+}
+
+void CaptureStatistics::set_packets_missing_between(std::uint64_t packets) {
+  for (Statistics& sums : sums_) sums.set_packets_missing_between(packets);
 }
 
 std::string CaptureStatistics::to_text() const {

@@ -39,6 +39,8 @@ class Statistics {
   void add(const DecodedPacket& packet);
   /// What the capture itself says that it misses.
   void set_packets_missing(std::uint64_t packets) { packets_missing_ = packets; }
+  /// The same between its packets, also between those that a filter leaves out.
+  void set_packets_missing_between(std::uint64_t packets) { packets_missing_between_ = packets; }
   bool is_empty() const { return packets_ == 0; }
   std::string to_text() const;
   nlohmann::ordered_json to_json() const;
@@ -62,7 +64,7 @@ class Statistics {
   double goodput_bps() const;
 
   std::uint64_t packets_ = 0, bytes_ = 0, packets_with_problems_ = 0, trimmed_ = 0;
-  std::uint64_t packets_missing_ = 0, packets_cut_ = 0;
+  std::uint64_t packets_missing_ = 0, packets_missing_between_ = 0, packets_cut_ = 0;
   std::uint64_t first_ns_ = 0, last_ns_ = 0;
   std::uint64_t retransmissions_ = 0, duplicates_ = 0, out_of_order_ = 0, goodput_bytes_ = 0;
   std::uint64_t messages_ = 0, messages_ended_ = 0, flows_not_tracked_ = 0;
@@ -75,6 +77,7 @@ class CaptureStatistics {
  public:
   void add(const DecodedPacket& packet);
   void set_packets_missing(std::uint64_t packets);
+  void set_packets_missing_between(std::uint64_t packets);
   std::string to_text() const;
   nlohmann::ordered_json to_json() const;
 

@@ -21,6 +21,7 @@ constexpr std::uint32_t kEnhancedPacketBlock = 6;
 constexpr std::uint16_t kOptionEnd = 0;
 constexpr std::uint16_t kOptionComment = 1;
 constexpr std::uint16_t kOptionPacketFlags = 2;
+constexpr std::uint16_t kOptionDropCount = 4;
 constexpr std::uint16_t kOptionTimeResolution = 9;
 constexpr std::uint16_t kOptionTimeOffset = 14;
 
@@ -88,6 +89,11 @@ std::uint16_t CaptureReader::u16(const std::uint8_t* p) const {
 std::uint32_t CaptureReader::u32(const std::uint8_t* p) const {
   const auto v = base::load_be<std::uint32_t>(p);
   return is_big_endian_ ? v : __builtin_bswap32(v);
+}
+
+std::uint64_t CaptureReader::u64(const std::uint8_t* p) const {
+  const auto v = base::load_be<std::uint64_t>(p);
+  return is_big_endian_ ? v : __builtin_bswap64(v);
 }
 
 std::uint64_t CaptureReader::to_ns(std::uint64_t ticks, const Interface& interface) {
@@ -234,10 +240,7 @@ void CaptureReader::read_interface() {
               for (unsigned i = 0; i < exponent; ++i) ticks *= 10;
             if (ticks != 0) interface.ticks_per_second = ticks;
           } else if (code == kOptionTimeOffset && value.size() == 8) {
-            const std::uint64_t first = u32(value.data());
-            const std::uint64_t second = u32(value.data() + 4);
-            interface.offset_seconds = static_cast<std::int64_t>(
-                is_big_endian_ ? first << 32 | second : second << 32 | first);
+            interface.offset_seconds = static_cast<std::int64_t>(u64(value.data()));
           }
         });
   }
@@ -290,6 +293,8 @@ void CaptureReader::read_packet_options(std::span<const std::uint8_t> options,
           const std::uint32_t direction = u32(value.data()) & 3;
           packet.is_inbound = direction == 1;
           packet.is_outbound = direction == 2;
+        } else if (code == kOptionDropCount && value.size() == 8) {
+          packet.lost_before = u64(value.data());
         }
       });
 }

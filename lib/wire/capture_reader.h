@@ -26,6 +26,8 @@ struct CapturedPacket {
   std::span<const std::uint8_t> data;  ///< valid until the next call of next()
   std::string comment;                 ///< pcapng opt_comment; several are joined by newlines
   bool is_inbound = false, is_outbound = false;  ///< pcapng epb_flags
+  /// Packets that the capture misses between this one and the one before: pcapng epb_dropcount. 0 where the file does not say.
+  std::uint64_t lost_before = 0;
 };
 
 /// One capture, from front to back.
@@ -74,6 +76,7 @@ class CaptureReader {
   bool read_exactly(std::span<std::uint8_t> out, bool* at_end = nullptr);
   std::uint16_t u16(const std::uint8_t* p) const;
   std::uint32_t u32(const std::uint8_t* p) const;
+  std::uint64_t u64(const std::uint8_t* p) const;
   static std::uint64_t to_ns(std::uint64_t ticks, const Interface& interface);
 
   ByteSource& source_;

@@ -170,6 +170,7 @@ TEST(CutPackets, count_with_their_payload_on_the_wire_and_are_no_fault) {
 TEST(Statistics, says_what_the_capture_misses_and_what_was_dropped) {
   Statistics sums;
   sums.set_packets_missing(7);
+  sums.set_packets_missing_between(3);
   const std::vector<std::uint8_t> bytes(60);
   DecodedPacket packet;
   packet.captured.data = bytes;
@@ -178,9 +179,11 @@ TEST(Statistics, says_what_the_capture_misses_and_what_was_dropped) {
   sums.add(packet);
   const auto json = sums.to_json();
   EXPECT_EQ(json["packets_missing_before"], 7);
+  EXPECT_EQ(json["packets_missing_between"], 3);
   EXPECT_EQ(json["packets_cut"], 1);
   EXPECT_EQ(json["drops"]["impaired"], 1);
   EXPECT_NE(sums.to_text().find("packets missing before"), std::string::npos);
+  EXPECT_NE(sums.to_text().find("packets missing between"), std::string::npos);
 }
 
 }  // namespace
