@@ -134,13 +134,15 @@ void OutputFile::flush_now() {
   if (!buffer_.empty()) drain();
 }
 
-void OutputFile::close() {
-  if (fd_ < 0) return;
+std::uint64_t OutputFile::close() {
+  if (fd_ < 0) return 0;
   flush_now();
-  lose(ends_.size());
+  const std::uint64_t records = ends_.size();
+  lose(records);
   forget(buffer_.size());
   const base::WithoutCancellation without_cancellation;
   ::close(std::exchange(fd_, -1));
+  return records;
 }
 
 bool OutputFile::reopen() {

@@ -48,7 +48,9 @@ class OutputFile {
   /// The same, and tries again after a failure, too: for callers that write about once a second.
   void flush_now();
 
-  void close();
+  /// The number of records that waited and could not be written: those that came last. lost() has them, too.
+  std::uint64_t close();
+  std::size_t waiting() const { return ends_.size(); }  ///< records in the buffer
   /// After close(): opens the name that it had, as open() does. False: nothing can be written until this succeeds.
   bool reopen();
   bool is_open() const { return fd_ >= 0; }

@@ -2,17 +2,17 @@
 #include "lib/net/output_file.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include "tests/net/full_disk.h"
 
 namespace uet::net {
 namespace {
@@ -119,26 +119,6 @@ TEST_F(OutputFileTest, what_cannot_be_written_says_why) {
   EXPECT_EQ(OutputFile::open(folder.string()), nullptr);
   EXPECT_EQ(errno, EISDIR);
 }
-
-/// While it lives files of this process end at so many bytes, as on a full disk.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) : before_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
-    const rlimit full{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
-    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
-  }
-  ~FullDisk() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, before_handler_);
-  }
-  FullDisk(const FullDisk&) = delete;
-  FullDisk& operator=(const FullDisk&) = delete;
-
- private:
-  rlimit before_{};
-  void (*before_handler_)(int);
-};
 
 constexpr std::string_view kRecord = "a record of thirty-two bytes....";
 static_assert(kRecord.size() == 32);

@@ -8,6 +8,7 @@
 #include "apps/dump/ring.h"
 #include "apps/dump/stats.h"
 #include "lib/net/capture_file.h"
+#include "tests/net/full_disk.h"
 #include "tests/wire/vectors.h"
 
 namespace uet::dump {
@@ -151,6 +152,42 @@ TEST_F(RingTest, snap_keeps_the_length_on_the_wire) {
   wire::CapturedPacket packet;
   while (reader.next(packet))
     EXPECT_EQ(packet.data.size(), std::min<std::size_t>(packet.wire_length, 64));
+}
+
+TEST_F(RingTest, packets_that_a_full_disk_costs_when_a_file_is_full__are_counted) {
+  // After a failure a file is opened at the 256th packet: long enough for two files that cannot be written.
+  constexpr unsigned kWhileFull = 545, kPackets = 552;
+  for (const unsigned bytes_free : {0U, 700U}) {
+    testing::internal::CaptureStderr();
+    std::string error;
+    const auto file = CaptureFile::open(
+        {.path = path_, .interface_name = "", .file_bytes_max = 2000, .files = 4}, error);
+    ASSERT_NE(file, nullptr) << error;
+    const auto write = [&](unsigned packets) {
+      for (unsigned i = 0; i < packets; ++i)
+        file->write({.data = std::vector<std::uint8_t>(100), .comment = {}});
+    };
+    {
+      const net::FullDisk full(bytes_free);
+      write(kWhileFull);
+    }
+    write(kPackets - kWhileFull);
+    file->flush();
+    testing::internal::GetCapturedStderr();
+    CaptureFiles files;
+    ASSERT_TRUE(files.open(path_));
+    wire::CaptureReader reader(files);
+    wire::CapturedPacket packet;
+    std::uint64_t seen = 0, lost = 0;
+    while (reader.next(packet)) {
+      ++seen;
+      lost += packet.lost_before;
+    }
+    EXPECT_EQ(reader.error(), "");
+    EXPECT_GT(lost, 0U);
+    EXPECT_EQ(file->packets_lost(), lost) << bytes_free;
+    EXPECT_EQ(files.packets_missing() + lost + seen, kPackets) << bytes_free;
+  }
 }
 
 TEST(CutPackets, count_with_their_payload_on_the_wire_and_are_no_fault) {
