@@ -23,7 +23,7 @@ inline bool is_input(const std::string& out, const std::vector<std::string>& inp
   });
 }
 
-/// What is in the file stays, and one that is not there is not left behind. A pipe is not opened: its reader would see the end. False: errno says why.
+/// What is in the file stays, and one that is not there is not left behind, also where a link leads to it. A pipe is not opened: its reader would see the end. False: errno says why.
 inline bool can_write(const std::string& path) {
   std::error_code none;
   const auto status = std::filesystem::status(path, none);
@@ -32,7 +32,8 @@ inline bool can_write(const std::string& path) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return false;
   close(fd);
-  if (!std::filesystem::exists(status)) unlink(path.c_str());
+  if (!std::filesystem::exists(status))
+    std::filesystem::remove(std::filesystem::canonical(path, none), none);
   return true;
 }
 
