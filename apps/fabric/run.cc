@@ -231,13 +231,14 @@ int run(const Scenario& scenario) {
   runner.loop();
   if (runner.fell_behind())
     say("fell behind real time for more than 1 % of the run: lower the rates, or use --realtime");
-  for (const net::NotWritten& file : net::not_written())
+  const auto not_written = net::not_written();
+  for (const net::NotWritten& file : not_written)
     say(fmt::format("{} lacks {} records: {}", file.path, file.records, std::strerror(file.error)));
   if (error = runner.write_stats(); !error.empty()) {
     say(error);
     return 1;
   }
-  return 0;
+  return not_written.empty() ? 0 : 1;
 }
 
 }  // namespace uet::fabric

@@ -72,6 +72,15 @@ def check_files(tap, program, folder):
     run = subprocess.run([program, "run", scenario, "--stats", f"{folder}/none/stats.json"], capture_output=True, text=True, timeout=60)
     early = run.returncode == 1 and "cannot write" in run.stderr and "ready" not in run.stderr
     tap.result("statistics that cannot be written are told before the run", "" if early else f"{run.returncode}: {run.stderr}")
+    run = subprocess.run([program, "run", scenario, "--duration", "100ms", "--capture", "/dev/full", "--stats", f"{folder}/written.json"],
+                         capture_output=True, text=True, timeout=60)
+    lacking = run.returncode == 1 and "/dev/full lacks" in run.stderr and os.path.exists(f"{folder}/written.json")
+    tap.result("a capture that lacks records is a failure, behind the statistics", "" if lacking else f"{run.returncode}: {run.stderr}")
+    late = os.path.join(folder, "late.json")
+    os.symlink(f"{folder}/target.json", late)
+    run = subprocess.run([program, "run", scenario, "--duration", "100ms", "--stats", late], capture_output=True, text=True, timeout=60)
+    through = run.returncode == 0 and os.path.islink(late) and os.path.exists(f"{folder}/target.json")
+    tap.result("statistics go through a link to a file that is not there", "" if through else f"{run.returncode}: {run.stderr}")
     run = subprocess.run([program, "rnu", scenario], capture_output=True, text=True, timeout=60)
     tap.result("a misspelt command", "" if run.returncode == 2 and "did you mean run?" in run.stderr else f"{run.returncode}: {run.stderr}")
 
