@@ -45,6 +45,7 @@ void LiveDesk::look(base::Instant now,
 void LiveDesk::greet(base::Instant now) {
   client_fd_ = accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   is_short_ = client_fd_ < 0 && errno != EAGAIN;
+  if (client_fd_ >= 0) note_only_parents(client_fd_);
   patience_end_ = now + kPatience;
 }
 
@@ -56,7 +57,10 @@ void LiveDesk::write_some() {
 }
 
 void LiveDesk::hang_up() {
-  if (client_fd_ >= 0) close(client_fd_);
+  if (client_fd_ >= 0) {
+    forget_only_parents(client_fd_);
+    close(client_fd_);
+  }
   client_fd_ = -1;
   unsent_.clear();
 }

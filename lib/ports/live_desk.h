@@ -14,7 +14,7 @@ namespace uet::ports {
 
 /// One client at a time, in steps that never block: accept, read one request, write the answer, hang up. A client that sends
 /// nothing or takes nothing is left after two seconds; one that comes while the process has no descriptor to spare waits. Without a socket (no folder of this user for it) it
-/// tries for one once a second, and does nothing else.
+/// tries for one once a second, and does nothing else. A child made by fork() lets go of the client at once.
 class LiveDesk {
  public:
   LiveDesk() = default;

@@ -167,28 +167,12 @@ std::string listen_in(const std::string& folder, int fd) {
   });
 }
 
-/// Listeners of this process, each as its descriptor and 1; 0: none. Children of a process with more keep the rest.
-constinit std::array<std::atomic<int>, 64> listeners{};
+/// Descriptors of this process that its children release, each as its number and 1; 0: none. Children of a process with more keep the rest.
+constinit std::array<std::atomic<int>, 128> only_parents{};
 
-/// While a child had it, a name of its parent would be one that takes connections and answers none. Safe between fork() and exec().
-void release_listeners_in_child() {
-  for (std::atomic<int>& listener : listeners) net::make_null(listener.exchange(0) - 1);
-}
-
-void note_listener(int fd) {
-  static const int once = pthread_atfork(nullptr, nullptr, release_listeners_in_child);
-  (void)once;
-  for (std::atomic<int>& listener : listeners) {
-    int none = 0;
-    if (listener.compare_exchange_strong(none, fd + 1)) return;
-  }
-}
-
-void forget_listener(int fd) {
-  for (std::atomic<int>& listener : listeners) {
-    int noted = fd + 1;
-    if (listener.compare_exchange_strong(noted, 0)) return;
-  }
+/// Safe between fork() and exec().
+void release_in_child() {
+  for (std::atomic<int>& noted : only_parents) net::make_null(noted.exchange(0) - 1);
 }
 
 /// The first that can be had; empty: none.
@@ -238,7 +222,7 @@ void LiveSocket::keep() {
   listener_ = open_live_socket(folder_, path_);
   struct stat s {};
   if (listener_) {
-    note_listener(listener_.fd());
+    note_only_parents(listener_.fd());
     owner_ = getpid();
     lstat(path_.c_str(), &s);
   }
@@ -250,8 +234,24 @@ void LiveSocket::keep() {
 void LiveSocket::close() {
   if (!listener_) return;
   if (owner_ == getpid() && is_found(folder_)) unlink(path_.c_str());
-  forget_listener(listener_.fd());
+  forget_only_parents(listener_.fd());
   listener_ = udp::Descriptor();
+}
+
+void note_only_parents(int fd) {
+  static const int once = pthread_atfork(nullptr, nullptr, release_in_child);
+  (void)once;
+  for (std::atomic<int>& noted : only_parents) {
+    int none = 0;
+    if (noted.compare_exchange_strong(none, fd + 1)) return;
+  }
+}
+
+void forget_only_parents(int fd) {
+  for (std::atomic<int>& noted : only_parents) {
+    int value = fd + 1;
+    if (noted.compare_exchange_strong(value, 0)) return;
+  }
 }
 
 std::string program_name() {

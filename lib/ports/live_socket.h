@@ -47,6 +47,12 @@ class LiveSocket {
   pid_t owner_ = 0;
 };
 
+/// A child made by fork() releases `fd` at once. While it had a listener, connections to a name of its parent would get no answer; while it had
+/// a connection, that would not end when the parent closes it, for the client and for an epoll of the parent.
+void note_only_parents(int fd);
+/// Before `fd` is closed.
+void forget_only_parents(int fd);
+
 /// Of this process, as ps shows it.
 std::string program_name();
 

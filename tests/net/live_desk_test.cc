@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -157,6 +158,29 @@ TEST_F(LiveDeskTest, a_socket_that_vanished__is_there_again_within_a_second_of_s
   ask(fd, "stat\n");
   turn();
   EXPECT_EQ(heard(fd), std::pair(std::string("to stat"), true));
+  close(fd);
+}
+
+TEST_F(LiveDeskTest, a_child_of_the_process__does_not_keep_its_client) {
+  const int fd = connect();
+  turn();
+  int life[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, life), 0);
+  const pid_t child = fork();
+  char byte = 0;
+  if (child == 0) {
+    close(life[0]);
+    (void)!write(life[1], &byte, 1);
+    (void)!read(life[1], &byte, 1);
+    _exit(0);
+  }
+  close(life[1]);
+  ASSERT_EQ(read(life[0], &byte, 1), 1);
+  ask(fd, "stat\n");
+  turn();
+  EXPECT_EQ(heard(fd), std::pair(std::string("to stat"), true));
+  close(life[0]);
+  waitpid(child, nullptr, 0);
   close(fd);
 }
 

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -647,6 +648,51 @@ TEST_F(EndpointTest, fork__child_opens_endpoints_of_its_own) {
               return peer && own->send(*peer, 1, "x", 1, nullptr) == Post::kAccepted && own->turn();
             }),
             0);
+}
+
+/// A connection that the child kept would stay in what wakeup_fd() stands for, without a number to take it out by.
+TEST(Endpoint, fork__child_keeps_no_client_of_its_parent) {
+  namespace fs = std::filesystem;
+  const fs::path folder = testing::TempDir() + "uet_client_" + std::to_string(getpid());
+  fs::create_directories(folder);
+  setenv("XDG_RUNTIME_DIR", folder.c_str(), 1);
+  std::string error;
+  auto endpoint = Endpoint::open({{"port", "udp"}, {"addr", "127.0.77.4"}}, error);
+  ASSERT_NE(endpoint, nullptr) << error;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, fs::directory_iterator(folder / "uet")->path().c_str(),
+               sizeof address.sun_path - 1);
+  const int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const auto turn_for_a_while = [&] {
+    for (int i = 0; i < 5; ++i) {
+      endpoint->turn();
+      endpoint->may_sleep_for();
+      std::this_thread::sleep_for(60ms);
+    }
+  };
+  turn_for_a_while();
+  int life[2];
+  ASSERT_EQ(pipe(life), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(life[1]);
+    char end = 0;
+    (void)!read(life[0], &end, 1);
+    _exit(0);
+  }
+  close(life[0]);
+  shutdown(client, SHUT_RDWR);
+  turn_for_a_while();
+  pollfd fd{.fd = endpoint->wakeup_fd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&fd, 1, 0), 0) << "readable after its client has gone";
+  close(life[1]);
+  waitpid(child, nullptr, 0);
+  close(client);
+  endpoint.reset();
+  unsetenv("XDG_RUNTIME_DIR");
+  fs::remove_all(folder);
 }
 
 TEST_F(EndpointTest, add_peer__refuses_other_bytes) {
