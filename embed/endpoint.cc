@@ -102,6 +102,7 @@ iovec vector_of(const void* data, std::size_t size) {
 }
 
 constexpr const char* kIsChild = "the endpoint belongs to the parent of this process";
+constexpr const char* kNoPeer = "add_peer() of this endpoint did not return this peer";
 constexpr const char* kNoData = "data is null, and size is not 0";
 
 /// Of endpoints in this process, so that each refuses the peers of all others.
@@ -144,7 +145,7 @@ struct Endpoint::Impl final : ses::CompletionSink {
 
   void add_sender(const ses::Source& source, Completion& to) const {
     if (const auto known = peers.find(fep->ses().find_source(source)); known != peers.end()) {
-      to.from = Peer(number, known->first);
+      to.from = Peer(number, known->first, known->second.number);
       to.sender = known->second.address;
     } else if (const auto heard = address_of(source, config)) {
       to.sender = ses::pack_address(*heard);
@@ -159,12 +160,18 @@ struct Endpoint::Impl final : ses::CompletionSink {
                    " windows are open already; close_window() makes room";
   }
 
+  /// Of a peer of this endpoint.
+  auto find(Peer peer) {
+    const auto known = peers.find(peer.place_);
+    return known != peers.end() && known->second.number == peer.number_ ? known : peers.end();
+  }
+
   /// What becomes of a call, made by `call` where its arguments may be those of one.
   template <typename Call>
   Post post(std::optional<Peer> peer, const void* data, std::size_t size, const Call& call) {
     if (fork_guard.is_in_child()) return refuse(kIsChild);
-    if (peer && peer->endpoint_ != number)
-      return refuse("add_peer() of this endpoint did not return this peer");
+    if (peer && peer->endpoint_ != number) return refuse(kNoPeer);
+    if (peer && find(*peer) == peers.end()) return refuse(reason_of(ses::PostError::kBadPeer));
     if (data == nullptr && size > 0) return refuse(kNoData);
     wants_turn = true;
     const auto result = call();
@@ -249,9 +256,11 @@ struct Endpoint::Impl final : ses::CompletionSink {
   const std::uint32_t number = next_number();
   struct KnownPeer {
     Address address;
-    std::uint32_t users = 0;  ///< add_peer() less remove_peer()
+    std::uint32_t users = 0;   ///< add_peer() less remove_peer()
+    std::uint64_t number = 0;  ///< that of Peer: the ids of ses come again after 262,144 removals
   };
   std::unordered_map<ses::PeerId, KnownPeer> peers;
+  std::uint64_t latest_peer = 0;
   std::deque<Completion> done;  ///< at most one entry for each operation in flight
   const char* refusal = "";     ///< of the latest call
   std::string receives_full, peers_full, windows_full;
@@ -410,26 +419,29 @@ std::optional<Peer> Endpoint::add_peer(std::span<const std::uint8_t> bytes) {
     return refuse(peer.error() == ses::PostError::kNoResources ? impl_->peers_full.c_str()
                                                                : "these bytes are no address");
   auto& known = impl_->peers[*peer];
-  if (known.users++ == 0) known.address = ses::pack_address(*address);
+  if (known.users++ == 0) {
+    known.address = ses::pack_address(*address);
+    known.number = ++impl_->latest_peer;
+  }
   impl_->refusal = "";
-  return Peer(impl_->number, *peer);
+  return Peer(impl_->number, *peer, known.number);
 }
 
 bool Endpoint::remove_peer(Peer peer) {
   impl_->refusal = kIsChild;
   if (impl_->fork_guard.is_in_child()) return false;
-  const auto known = impl_->peers.find(peer.number_);
-  impl_->refusal = "add_peer() of this endpoint did not return this peer";
+  const auto known = impl_->find(peer);
+  impl_->refusal = kNoPeer;
   if (peer.endpoint_ != impl_->number || known == impl_->peers.end()) return false;
   impl_->refusal = "";
-  impl_->fep->ses().remove_peer(peer.number_);
+  impl_->fep->ses().remove_peer(peer.place_);
   if (--known->second.users == 0) impl_->peers.erase(known);
   return true;
 }
 
 Post Endpoint::send(Peer to, std::uint64_t tag, const void* data, std::size_t size, void* context) {
   const iovec all = vector_of(data, size);
-  const ses::SendRequest request{.peer = to.number_,
+  const ses::SendRequest request{.peer = to.place_,
                                  .tagged = true,
                                  .tag = tag,
                                  .iov = {&all, 1},
@@ -453,7 +465,7 @@ Post Endpoint::receive(std::uint64_t tag, std::uint64_t ignore, void* data, std:
 Post Endpoint::write(Peer to, Window window, std::uint64_t offset, const void* data,
                      std::size_t size, void* context) {
   const iovec all = vector_of(data, size);
-  const ses::RmaRequest request{.peer = to.number_,
+  const ses::RmaRequest request{.peer = to.place_,
                                 .iov = {&all, 1},
                                 .remote_offset = offset,
                                 .key = window.key,
@@ -465,7 +477,7 @@ Post Endpoint::write(Peer to, Window window, std::uint64_t offset, const void* d
 Post Endpoint::read(Peer from, Window window, std::uint64_t offset, void* data, std::size_t size,
                     void* context) {
   const iovec all = vector_of(data, size);
-  const ses::RmaRequest request{.peer = from.number_,
+  const ses::RmaRequest request{.peer = from.place_,
                                 .read = true,
                                 .iov = {&all, 1},
                                 .remote_offset = offset,

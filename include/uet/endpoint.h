@@ -64,11 +64,12 @@ class Peer {
  private:
   friend class Endpoint;
   friend struct std::hash<Peer>;
-  constexpr Peer(std::uint32_t endpoint, std::uint32_t number)
-      : endpoint_(endpoint), number_(number) {}
+  constexpr Peer(std::uint32_t endpoint, std::uint32_t place, std::uint64_t number)
+      : number_(number), endpoint_(endpoint), place_(place) {}
 
-  std::uint32_t endpoint_ = 0;  ///< numbered in the process, never twice
-  std::uint32_t number_ = 0;
+  std::uint64_t number_ = 0;    ///< of its endpoint, never twice
+  std::uint32_t endpoint_ = 0;  ///< numbered in the process
+  std::uint32_t place_ = 0;     ///< another's after remove_peer()
 };
 
 /// The end of one operation. Exactly one for each that was accepted.
@@ -122,7 +123,7 @@ class UET_API Endpoint {
   /// Of address() there. Nothing, and a reason in why_not(), when the bytes are no address, or one of the IP family that the endpoint does not have, or
   /// when 131,072 peers are known. The same address is the same Peer; two addresses of one sender are two, and completions name one of them.
   std::optional<Peer> add_peer(std::span<const std::uint8_t> address);
-  /// Takes back one add_peer(). After the last one the Peer is refused; what was begun with it goes on, and knows no order with what is sent to a Peer
+  /// Takes back one add_peer(). After the last one the Peer is refused for good; what was begun with it goes on, and knows no order with what is sent to a Peer
   /// that is added for the same address later. False when it is none of this endpoint.
   bool remove_peer(Peer peer);
 
@@ -181,6 +182,6 @@ class UET_API Endpoint {
 template <>
 struct std::hash<uet::Peer> {
   std::size_t operator()(const uet::Peer& peer) const noexcept {
-    return std::hash<std::uint64_t>()(std::uint64_t{peer.endpoint_} << 32 | peer.number_);
+    return std::hash<std::uint64_t>()(std::uint64_t{peer.endpoint_} << 40 ^ peer.number_);
   }
 };

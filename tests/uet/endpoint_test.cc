@@ -273,6 +273,21 @@ TEST_F(EndpointTest, remove_peer__takes_back_one_add_peer) {
   EXPECT_NE(std::string(a_->why_not()), "");
 }
 
+/// Places of peers are used again, 4,096 times each until their numbers come round.
+TEST_F(EndpointTest, remove_peer__leaves_the_peer_refused_for_good) {
+  const auto first = b_->add_peer(a_->address());
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(b_->remove_peer(*first));
+  for (int i = 0; i < 300'000; ++i) {
+    const auto next = b_->add_peer(a_->address());
+    ASSERT_TRUE(next);
+    ASSERT_NE(next, first) << i;
+    ASSERT_EQ(b_->send(*first, 1, "x", 1, nullptr), Post::kRefused) << i;
+    ASSERT_FALSE(b_->remove_peer(*first)) << i;
+    ASSERT_TRUE(b_->remove_peer(*next));
+  }
+}
+
 TEST_F(EndpointTest, add_peer__has_room_again_for_what_was_removed) {
   Address other = b_->address();
   std::optional<Peer> last;
