@@ -104,6 +104,10 @@ iovec vector_of(const void* data, std::size_t size) {
 constexpr const char* kIsChild = "the endpoint belongs to the parent of this process";
 constexpr const char* kNoPeer = "add_peer() of this endpoint did not return this peer";
 constexpr const char* kNoData = "data is null, and size is not 0";
+/// [SES 6.4] Deferrable sends, which have more, know no order.
+constexpr const char* kOnePacket =
+    "sends to this peer have one packet at most: its address names the AI Base or AI Full profile "
+    "without HPC, or messages of one packet";
 
 /// Of endpoints in this process, so that each refuses the peers of all others.
 std::uint32_t next_number() {
@@ -152,7 +156,8 @@ struct Endpoint::Impl final : ses::CompletionSink {
     }
   }
 
-  void word_bounds(const ses::SesConfig& c) {
+  void note_bounds(const ses::SesConfig& c) {
+    message_max = c.max_message;
     receives_full =
         std::to_string(c.max_receives) + " receives wait already; messages and cancel() make room";
     peers_full = std::to_string(c.max_peers) + " peers are known already; remove_peer() makes room";
@@ -179,6 +184,8 @@ struct Endpoint::Impl final : ses::CompletionSink {
       refusal = "";
       return Post::kAccepted;
     }
+    if (result.error() == ses::PostError::kTooLong && size <= message_max)
+      return refuse(kOnePacket);
     if (result.error() != ses::PostError::kAgain) return refuse(reason_of(result.error()));
     // Only what peers send, and cancel(), takes receives away: calls again and again would wait for ever.
     if (!peer) return refuse(receives_full);
@@ -264,6 +271,7 @@ struct Endpoint::Impl final : ses::CompletionSink {
   std::deque<Completion> done;  ///< at most one entry for each operation in flight
   const char* refusal = "";     ///< of the latest call
   std::string receives_full, peers_full, windows_full;
+  std::uint64_t message_max = 0;
 };
 
 namespace {
@@ -352,7 +360,7 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
     tell(config->security->why_risky_at(impl->port->facts().address));
   const base::Instant now = clock_now();
   impl->fep = std::make_unique<fep::Fep>(*config, *impl->port, impl->rng, impl->trace, now);
-  impl->word_bounds(config->ses);
+  impl->note_bounds(config->ses);
   impl->config = {.job_id = static_cast<std::uint32_t>(settings->job),
                   .relative = settings->mode == fep::AddressMode::kRelative,
                   .pid_on_fep = static_cast<std::uint16_t>(settings->pid_on_fep),

@@ -128,6 +128,9 @@ class UET_API Endpoint {
   bool remove_peer(Peer peer);
 
   // Each begins an operation, or has done nothing. `data` may be null where `size` is 0. `context` is the caller's, for the Completion.
+
+  /// More than one packet (1 to 8 KiB, by the route) is refused where the peer's address names the AI Base or AI Full profile without HPC, or messages
+  /// of one packet: it takes longer sends without an order alone. No endpoint of this implementation is one of those.
   Post send(Peer to, std::uint64_t tag, const void* data, std::size_t size, void* context);
   /// Takes a message whose tag equals `tag` in the bits that are 0 in `ignore`. Refused while 65,536 receives wait, or 4 * FI_UET_RX_SIZE where that is more: messages
   /// and cancel() make room.

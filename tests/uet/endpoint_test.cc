@@ -168,6 +168,18 @@ TEST_F(EndpointTest, send__to_an_unknown_peer_is_refused_with_a_reason) {
   EXPECT_EQ(std::string(a_->why_not()), "");
 }
 
+TEST_F(EndpointTest, send__says_that_a_peer_takes_one_packet_in_order) {
+  Address ai = b_->address();
+  ai[2] = 0;
+  ai[3] = 1;  // the AI Base profile, and nothing else of this implementation
+  const auto peer = a_->add_peer(ai);
+  ASSERT_TRUE(peer) << a_->why_not();
+  const std::vector<char> large(100'000);
+  EXPECT_EQ(a_->send(*peer, 1, large.data(), large.size(), nullptr), Post::kRefused);
+  EXPECT_NE(std::string(a_->why_not()).find("one packet"), std::string::npos) << a_->why_not();
+  EXPECT_EQ(a_->send(*peer, 1, large.data(), 500, nullptr), Post::kAccepted);
+}
+
 // The first peer of each endpoint has the same number in it.
 TEST_F(EndpointTest, send__refuses_the_peer_of_another_endpoint) {
   const auto a_at_b = b_->add_peer(a_->address());
