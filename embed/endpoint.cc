@@ -216,7 +216,7 @@ struct Endpoint::Impl final : ses::CompletionSink {
 
   /// 0 or less where there is something to do now.
   base::Duration may_sleep_for(base::Instant now, bool packets_wake) {
-    if (wants_turn || !port->arm_wakeup()) return {};
+    if (wants_turn || wakeup.has_half_call() || !port->arm_wakeup()) return {};
     const base::Duration limit = std::min(fep->next_deadline(), desk.deadline()) - now;
     return packets_wake ? limit : std::min(limit, idle_poll.next());
   }

@@ -10,7 +10,7 @@
 
 namespace uet {
 
-static_assert(std::atomic<bool>::is_always_lock_free, "signal handlers call()");
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "signal handlers call()");
 
 Wakeup::~Wakeup() {
   if (epoll_fd_ >= 0) close(epoll_fd_);
@@ -52,21 +52,23 @@ bool Wakeup::sleep(base::Duration limit, int port_fd, const pollfd& desk) const 
   return fds[1].revents != 0;
 }
 
-/// The flag last: who has seen it takes what was written.
+/// Counted last: take_call() finds written whatever it counts.
 void Wakeup::call() {
   const int error = errno;
   const eventfd_t one = 1;
   (void)!write(call_fd_, &one, sizeof one);
-  was_called_.store(true);
+  calls_.fetch_add(1, std::memory_order_release);
   errno = error;
 }
 
 bool Wakeup::take_call() {
-  if (!was_called_.load(std::memory_order_relaxed)) [[likely]]
+  const std::uint32_t calls = calls_.load(std::memory_order_acquire);
+  if (calls == taken_) [[likely]]
     return false;
-  was_called_.store(false);
-  eventfd_t all = 0;
-  (void)!read(call_fd_, &all, sizeof all);
+  taken_ = calls;
+  eventfd_t written = 0;
+  if (read(call_fd_, &written, sizeof written) == sizeof written)
+    written_ += static_cast<std::uint32_t>(written);
   return true;
 }
 

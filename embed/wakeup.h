@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <atomic>
+#include <cstdint>
 
 #include "lib/base/units.h"
 
@@ -28,8 +29,10 @@ class Wakeup {
 
   /// From any thread, and from signal handlers.
   void call();
-  /// True once after call(), which then wakes no sleeper any more.
+  /// True once after call(), which then wakes no sleeper any more. What the caller wrote before is visible then.
   bool take_call();
+  /// A call that wakes no sleeper, and that take_call() has not told of: the latest take_call() came in the middle of it.
+  bool has_half_call() const { return written_ != taken_; }
 
  private:
   bool exchange(int& watched, int fd, short events);
@@ -38,7 +41,11 @@ class Wakeup {
   int call_fd_ = -1;
   int port_fd_ = -1;  ///< as watched; may be closed meanwhile
   int desk_fd_ = -1;
-  std::atomic<bool> was_called_ = false;
+  // Each modulo 2^32.
+  std::atomic<std::uint32_t> calls_ = 0;
+  std::uint32_t taken_ = 0;  ///< of calls_, by take_call()
+  /// Read from call_fd_: taken_, and those that are not in calls_ yet.
+  std::uint32_t written_ = 0;
 };
 
 }  // namespace uet

@@ -162,6 +162,7 @@ class UET_API Endpoint {
   // For programs that sleep in a loop of their own, on several endpoints or on other descriptors too:
   //
   //     endpoint->turn();
+  //     look at what other threads wrote before wake();
   //     while (const auto completion = endpoint->poll()) ...
   //     ppoll(descriptors with endpoint->wakeup_fd(), at most endpoint->may_sleep_for());
 
@@ -171,7 +172,8 @@ class UET_API Endpoint {
   /// How long the thread may sleep before it calls turn(), unless wakeup_fd() becomes readable; 0 when there is something to turn() or to poll() now. To be
   /// called before each sleep, with no other call of this endpoint between: it arms wakeup_fd(). Over ports that wake no sleeper it is a millisecond at most.
   std::chrono::nanoseconds may_sleep_for();
-  /// From any thread, and from signal handlers: ends wait(), or the next one, or makes wakeup_fd() readable until the next turn().
+  /// From any thread, and from signal handlers: ends wait(), or the next one, or makes wakeup_fd() readable until turn() has taken the call. What was
+  /// written before it is to be looked at behind that wait() or turn(), not in front: several calls may be taken as one.
   void wake();
 
  private:

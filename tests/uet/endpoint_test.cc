@@ -463,6 +463,34 @@ TEST_F(EndpointTest, wake__makes_wakeup_fd_readable_until_the_next_turn) {
   EXPECT_FALSE(is_readable());
 }
 
+/// Calls meet those that turn() takes at the moment.
+TEST_F(EndpointTest, wake__of_two_threads_at_once_loses_no_call) {
+  constexpr int kCalls = 1'000;
+  std::atomic<int> told[2] = {0, 0}, seen[2] = {0, 0};
+  std::atomic<bool> is_over = false;
+  const auto tell = [&](int self) {
+    for (int i = 1; i <= kCalls && !is_over; ++i) {
+      told[self].store(i, std::memory_order_relaxed);
+      a_->wake();
+      while (seen[self] < i && !is_over) std::this_thread::yield();
+    }
+  };
+  std::thread one(tell, 0), two(tell, 1);
+  const auto end = std::chrono::steady_clock::now() + 30s;
+  while ((seen[0] < kCalls || seen[1] < kCalls) && std::chrono::steady_clock::now() < end) {
+    a_->turn();
+    for (int i = 0; i < 2; ++i) seen[i] = told[i].load(std::memory_order_relaxed);
+    pollfd fd{.fd = a_->wakeup_fd(), .events = POLLIN, .revents = 0};
+    const std::chrono::nanoseconds limit = a_->may_sleep_for();
+    const timespec time{limit / 1s, (limit % 1s).count()};
+    ppoll(&fd, 1, &time, nullptr);
+  }
+  is_over = true;
+  one.join();
+  two.join();
+  EXPECT_EQ(seen[0] + seen[1], 2 * kCalls);
+}
+
 TEST_F(EndpointTest, open__says_that_this_process_may_have_the_port) {
   std::string error;
   EXPECT_EQ(Endpoint::open({{"port", "udp"}, {"addr", "127.0.77.1"}}, error), nullptr);
