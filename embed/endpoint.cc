@@ -549,7 +549,8 @@ std::optional<Completion> Endpoint::poll() {
 std::optional<Completion> Endpoint::wait(std::chrono::milliseconds limit) {
   constexpr std::chrono::milliseconds kForEver = std::chrono::years(10);  // no sum of it overflows
   const base::Instant end =
-      clock_now() + base::Duration::from_ms(std::min(limit, kForEver).count());
+      clock_now() +
+      base::Duration::from_ms(std::clamp(limit, std::chrono::milliseconds(0), kForEver).count());
   impl_->idle_poll.reset();
   while (!impl_->fork_guard.is_in_child()) {
     const bool busy = impl_->turn(clock_now());

@@ -437,6 +437,11 @@ TEST_F(EndpointTest, may_sleep_for__is_0_while_a_completion_waits) {
   EXPECT_GT(a_->may_sleep_for(), 0ns);
 }
 
+TEST_F(EndpointTest, wait__takes_any_limit) {
+  for (const auto limit : {std::chrono::milliseconds::min(), -9'300'000'000'000ms, -1ms, 0ms})
+    EXPECT_FALSE(a_->wait(limit));
+}
+
 TEST_F(EndpointTest, wake__ends_one_wait_of_another_thread) {
   std::thread other([&] {
     std::this_thread::sleep_for(50ms);
