@@ -140,7 +140,7 @@ class UET_API Endpoint {
              void* context);
   Post read(Peer from, Window window, std::uint64_t offset, void* data, std::size_t size,
             void* context);
-  /// Takes back one receive that no message has taken yet, or one other operation that has not begun to leave, posted with `context`; of several any. Its
+  /// Takes back one receive that no message has taken yet, or one other operation of which not all has left, posted with `context`; of several any. Its
   /// completion, not ok, follows. False when there is none.
   bool cancel(const void* context);
 
