@@ -20,6 +20,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <thread>
 #include <unordered_set>
 
@@ -610,6 +611,32 @@ int status_of_child(const std::function<bool()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/// A child of this process that does nothing, for as long as this lives.
+class IdleChild {
+ public:
+  IdleChild() {
+    EXPECT_EQ(pipe(life_), 0);
+    pid_ = fork();
+    char end = 0;
+    if (pid_ == 0) {
+      close(life_[1]);
+      (void)!read(life_[0], &end, 1);
+      _exit(0);
+    }
+    close(life_[0]);
+  }
+  IdleChild(const IdleChild&) = delete;
+  IdleChild& operator=(const IdleChild&) = delete;
+  ~IdleChild() {
+    close(life_[1]);
+    waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  int life_[2] = {-1, -1};
+  pid_t pid_ = -1;
+};
+
 /// What it would send for its parent could repeat packet counters of the parent under one key.
 TEST_F(EndpointTest, fork__child_sends_nothing_and_its_parent_goes_on) {
   std::string error;
@@ -678,23 +705,13 @@ TEST_F(EndpointTest, fork__child_leaves_files_to_its_parent) {
             0);
   EXPECT_EQ(sizes(), before) << "what the child wrote";
 
-  int life[2];
-  ASSERT_EQ(pipe(life), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    close(life[1]);
-    char end = 0;
-    (void)!read(life[0], &end, 1);
-    _exit(0);
-  }
-  close(life[0]);
+  std::optional<IdleChild> child(std::in_place);
   own.reset();
   EXPECT_GT(sizes()["trace"], before.at("trace")) << "there was nothing to write";
   own = Endpoint::open(settings, error);
   ASSERT_NE(own, nullptr) << error;
   EXPECT_EQ(sizes().size(), 3u) << "another name, since the child keeps the lock";
-  close(life[1]);
-  waitpid(child, nullptr, 0);
+  child.reset();
   own.reset();
   fs::remove_all(folder);
 }
@@ -733,22 +750,11 @@ TEST(Endpoint, fork__child_keeps_no_client_of_its_parent) {
     }
   };
   turn_for_a_while();
-  int life[2];
-  ASSERT_EQ(pipe(life), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    close(life[1]);
-    char end = 0;
-    (void)!read(life[0], &end, 1);
-    _exit(0);
-  }
-  close(life[0]);
+  const IdleChild child;
   shutdown(client, SHUT_RDWR);
   turn_for_a_while();
   pollfd fd{.fd = endpoint->wakeup_fd(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(poll(&fd, 1, 0), 0) << "readable after its client has gone";
-  close(life[1]);
-  waitpid(child, nullptr, 0);
   close(client);
   endpoint.reset();
   unsetenv("XDG_RUNTIME_DIR");
