@@ -1,19 +1,19 @@
 /// What FI_UET_PCAP writes can be read and says what happened.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "apps/dump/report.h"
 #include "lib/net/capture_port.h"
 #include "lib/net/heap_packet_pool.h"
 #include "lib/wire/capture_reader.h"
 #include "lib/wire/headers.h"
+#include "tests/net/full_disk.h"
 
 namespace uet::net {
 namespace {
@@ -292,9 +292,7 @@ TEST(CaptureFile, a_full_disk__costs_packets_which_are_counted) {
 }
 
 TEST_P(CaptureTest, a_disk_that_was_full__leaves_a_gap_that_is_counted) {
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  std::optional<FullDisk> full;
   testing::internal::CaptureStderr();
   std::uint64_t lost = 0;
   constexpr std::uint16_t kAll = 1500;
@@ -302,16 +300,14 @@ TEST_P(CaptureTest, a_disk_that_was_full__leaves_a_gap_that_is_counted) {
     auto port = open();
     std::array<RxPacket, 1> rx;
     for (std::uint16_t i = 1; i <= kAll; ++i) {
-      const rlimit full{.rlim_cur = 10'001, .rlim_max = before.rlim_max};
-      if (i == 1) setrlimit(RLIMIT_FSIZE, &full);
-      if (i == 500) setrlimit(RLIMIT_FSIZE, &before);
+      if (i == 1) full.emplace(10'001);
+      if (i == 500) full.reset();
       offer(i);
       ASSERT_EQ(port->receive(Instant::from_ns(i), rx), 1U);
     }
     lost = port->file().packets_lost();
     rx = {};
   }
-  std::signal(SIGXFSZ, handler);
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("cannot write " + path_), std::string::npos) << said;
   const auto seen = read_all(path_);
