@@ -322,7 +322,7 @@ TEST(CaptureFile, a_packet__names_how_many_before_it_are_missing) {
   wire::append_packet(with, {.comment = {}, .lost_before = 0x0102});
   const std::array<std::uint8_t, 12> option = {0, 4, 0, 8, 0, 0, 0, 0, 0, 0, 1, 2};
   EXPECT_EQ(with.size(), without.size() + option.size());
-  EXPECT_NE(std::ranges::search(with, option).begin(), with.end());
+  EXPECT_NE(std::search(with.begin(), with.end(), option.begin(), option.end()), with.end());
 }
 
 }  // namespace
