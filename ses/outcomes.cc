@@ -70,6 +70,11 @@ bool is_owed_something(const TxOp& op) {
   return op.returns_data && !op.returned.is_complete() && op.endpoint != nullptr;
 }
 
+/// Of one that did not go well.
+ReturnCode code_of(const TxOp& op) {
+  return op.cancelled ? ReturnCode::kCancelled : op.code;
+}
+
 Completion completion_of(const TxOp& op, ReturnCode code) {
   const bool has_data = op.has_header_data && !op.is_read();  // that of a wide READ is ours
   return {.kind = op.kind(),
@@ -127,10 +132,8 @@ void Outcomes::conclude(Instant now, TxOp& op) {
     finish(now, op, ReturnCode::kOk);
   } else if (wants_retry(op)) {
     retry(now, op);
-  } else if (op.cancelled) {
-    take_back(now, op);
   } else {
-    finish(now, op, op.code);
+    take_back(now, op, code_of(op));
   }
 }
 
@@ -290,10 +293,7 @@ void Outcomes::truncate_now(Instant now, TxOp& op) {
     // No peer has heard of this attempt: forget it.
     core_.carrier->abort(now, token);
     leave_carrier(now, op, Lock::kRelease);
-    if (op.cancelled)
-      take_back(now, op);
-    else
-      finish(now, op, op.code);
+    take_back(now, op, code_of(op));
     return;
   }
   op.segments = op.error_segment = core_.carrier->truncate(now, token, 1) + 1;
@@ -366,7 +366,6 @@ void Outcomes::expire(Instant now, TxOp& op) {
 void Outcomes::on_error(Instant now, TxOp& op, pds::PdsError error) {
   const bool was_out = !op.waits_for_target;  // else the caller goes through the list of all
   // A target counts the READs of a rendezvous whose data was acknowledged: what has come is not asked for again.
-  const bool is_awaited = op.is_awaited();
   const bool has_all = op.returns_data && op.returned.is_complete() &&
                        op.semantic != Semantic::kError && op.endpoint != nullptr && !op.cancelled;
   leave_carrier(now, op, Lock::kGoesOtherwise);
@@ -382,9 +381,8 @@ void Outcomes::on_error(Instant now, TxOp& op, pds::PdsError error) {
                       (core_.config.retry_limit == 0 || op.retries < core_.config.retry_limit);
   if (repeat) return retry(now, op);
   if (error == pds::PdsError::kPeerSilent && was_out && lane_of(op).must_empty) end_behind(now, op);
-  const ReturnCode code = op.cancelled ? ReturnCode::kCancelled : op.code;
-  if (is_awaited && error != pds::PdsError::kPeerSilent) return take_back(now, op, code);
-  finish(now, op, code);
+  if (error == pds::PdsError::kPeerSilent) return finish(now, op, code_of(op));
+  take_back(now, op, code_of(op));
 }
 
 /// A rendezvous goes alone until the peer has taken one, and the peer says nothing: what waits for it would wait for as long again, one
@@ -395,7 +393,7 @@ void Outcomes::end_behind(Instant now, TxOp& first) {
     TxOp& op = pending.front();
     queues_.take_out(op);
     op.fail(first.code);
-    finish(now, op, op.cancelled ? ReturnCode::kCancelled : op.code);
+    finish(now, op, code_of(op));
   }
 }
 
