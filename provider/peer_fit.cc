@@ -168,7 +168,7 @@ std::string way_to_listen(const net::PortFacts& facts, std::uint16_t udp_port) {
 using HeardAt = std::unordered_map<net::FabricAddress, base::Instant>;
 
 /// When each peer was heard of, on any of its contexts; those are left out that never were.
-HeardAt last_words(fep::Fep& fep) {
+HeardAt when_heard(fep::Fep& fep) {
   HeardAt heard;
   fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
     if (pdc.peer_id == 0) return true;
@@ -188,7 +188,7 @@ void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Sett
       fep.pds().gauges().pdcs_half_open == 0)
     return;
   const net::PortFacts& facts = fep.port().facts();
-  const HeardAt heard = last_words(fep);
+  const HeardAt heard = when_heard(fep);
   std::string peer, narrow;
   bool was_heard = false;
   std::uint16_t udp_port = facts.udp_port;
@@ -226,7 +226,7 @@ void PeerFit::look_for_narrow_ways(fep::Fep& fep) {
   if (!is_losing || looks_since_narrow_ < kLooksBetweenWarnings ||
       fep.payload_mtu() <= ses::kSmallestPayload)
     return;
-  const HeardAt heard = last_words(fep);
+  const HeardAt heard = when_heard(fep);
   std::string peer;
   fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
     const auto last = heard.find(pdc.peer);
