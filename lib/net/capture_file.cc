@@ -39,19 +39,6 @@ void CaptureFile::begin_part() {
                                    .snap_length = config_.snap_bytes});
   file_->write(block_);
   bytes_in_file_ = block_.size();
-  packets_in_part_ = 0;
-}
-
-/// What waits and cannot be written is missing in front of the next packet, with all that it says is missing before it.
-void CaptureFile::close_part() {
-  const std::uint64_t records = file_->close();
-  const std::uint64_t packets = std::min(records, packets_in_part_);  // the head is no packet
-  packets_written_ -= packets;
-  packets_lost_ += packets;
-  lost_before_ += packets;
-  for (const Gap& gap : waiting_gaps_)
-    if (gap.packet > packets_written_) lost_before_ += gap.lost;
-  waiting_gaps_.clear();
 }
 
 /// The current file becomes path.1, path.1 becomes path.2, and the oldest is overwritten.
@@ -62,7 +49,7 @@ void CaptureFile::rotate() {
     std::rename(from.c_str(), (path + '.' + std::to_string(i)).c_str());
   }
   // Only now: before, another endpoint could take the file for one without a writer.
-  close_part();
+  file_->close();
   if (file_->reopen()) begin_part();
 }
 
@@ -80,10 +67,10 @@ void CaptureFile::write(const wire::PacketRecord& record) {
     wire::append_packet(block_, kept);
   };
   make_block();
+  // While the disk is full a file is not ended: what waits for room in it would be lost.
   if (file_->is_open() && bytes_in_file_ + block_.size() > config_.file_bytes_max &&
-      packets_written_ > 0) {
+      packets_written_ > 0 && file_->flush()) {
     rotate();
-    kept.lost_before = lost_before_;
     make_block();  // the head of the file took the buffer
   }
   if (!file_->write(block_)) {
@@ -93,12 +80,7 @@ void CaptureFile::write(const wire::PacketRecord& record) {
   }
   bytes_in_file_ += block_.size();
   ++packets_written_;
-  ++packets_in_part_;
-  if (lost_before_ == 0) return;
-  std::erase_if(waiting_gaps_, [this](const Gap& gap) {
-    return gap.packet + file_->waiting() <= packets_written_;
-  });
-  waiting_gaps_.push_back({packets_written_, std::exchange(lost_before_, 0)});
+  lost_before_ = 0;
 }
 
 }  // namespace uet::net

@@ -44,7 +44,7 @@ class CaptureFile {
     return bytes_in_file_ + bytes + kAroundPacket > config_.file_bytes_max;
   }
   /// Hands everything to the operating system, so that another program can read it.
-  void flush() { file_->flush(); }
+  void flush() { (void)file_->flush(); }
   /// In a child made by fork(): the file is the parent's alone. Safe between fork() and exec().
   void abandon_in_child() { file_->abandon_in_child(); }
 
@@ -54,21 +54,14 @@ class CaptureFile {
   CaptureFile(const CaptureFileConfig& config, std::unique_ptr<OutputFile> file);
   void begin_part();
   void rotate();
-  void close_part();
 
   CaptureFileConfig config_;
   std::unique_ptr<OutputFile> file_;
   std::uint64_t bytes_in_file_ = 0;
   std::uint64_t part_ = 0;             ///< of the file being written, from 1
   std::uint64_t packets_written_ = 0;  ///< or waiting to be, in all parts
-  std::uint64_t packets_in_part_ = 0;  ///< of these, in the file being written
   std::uint64_t packets_lost_ = 0;
-  std::uint64_t lost_before_ = 0;  ///< since the last packet that is there
-  /// Of a packet that waits and says how many before it are missing: which one of packets_written_ it is, and what it says.
-  struct Gap {
-    std::uint64_t packet, lost;
-  };
-  std::vector<Gap> waiting_gaps_;
+  std::uint64_t lost_before_ = 0;    ///< since the last packet that is there
   std::vector<std::uint8_t> block_;  ///< reused for every packet
 };
 

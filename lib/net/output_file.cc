@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "lib/base/cancellation.h"
@@ -126,23 +127,26 @@ bool OutputFile::write(std::span<const std::uint8_t> record) {
   return true;
 }
 
-void OutputFile::flush() {
+bool OutputFile::flush() {
   if (!buffer_.empty() && may_try()) drain();
+  return buffer_.empty();
 }
 
 void OutputFile::flush_now() {
   if (!buffer_.empty()) drain();
 }
 
-std::uint64_t OutputFile::close() {
-  if (fd_ < 0) return 0;
+void OutputFile::close() {
+  if (fd_ < 0) return;
   flush_now();
-  const std::uint64_t records = ends_.size();
-  lose(records);
+  lose(ends_.size());
   forget(buffer_.size());
   const base::WithoutCancellation without_cancellation;
   ::close(std::exchange(fd_, -1));
-  return records;
+}
+
+std::uint64_t OutputFile::lost() const {
+  return failure_ == nullptr ? 0 : failure_->records.load();
 }
 
 bool OutputFile::reopen() {
@@ -203,7 +207,6 @@ void OutputFile::forget(std::size_t bytes) {
 }
 
 void OutputFile::lose(std::uint64_t records) {
-  lost_ += records;
   if (failure_ != nullptr) failure_->records += records;
 }
 
@@ -213,7 +216,11 @@ void OutputFile::fail(int error) {
     failure_->error = error;
     return;
   }
-  failure_ = new Failure{.path = path_, .error = error, .next = failures};
+  try {
+    failure_ = new Failure{.path = path_, .error = error, .next = failures};
+  } catch (const std::bad_alloc&) {
+    return;  // said and counted from the next failure on
+  }
   while (!failures.compare_exchange_weak(failure_->next, failure_)) {
   }
   std::fprintf(stderr,

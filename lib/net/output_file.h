@@ -43,14 +43,14 @@ class OutputFile {
   bool write(std::string_view text) {
     return write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
   }
-  /// Hands what waits to the operating system, so that other programs can read it. After a failure most calls do nothing: callers may turn fast.
-  void flush();
+  /// Hands what waits to the operating system, so that other programs can read it. After a failure most calls do nothing: callers may turn fast. False:
+  /// something waits still.
+  bool flush();
   /// The same, and tries again after a failure, too: for callers that write about once a second.
   void flush_now();
 
-  /// The number of records that waited and could not be written: those that came last. lost() has them, too.
-  std::uint64_t close();
-  std::size_t waiting() const { return ends_.size(); }  ///< records in the buffer
+  /// What waits and cannot be written now is lost.
+  void close();
   /// After close(): opens the name that it had, as open() does. False: nothing can be written until this succeeds.
   bool reopen();
   bool is_open() const { return fd_ >= 0; }
@@ -61,7 +61,7 @@ class OutputFile {
 
   const std::string& path() const { return path_; }  ///< its name
   int descriptor() const { return fd_; }
-  std::uint64_t lost() const { return lost_; }  ///< records; not_written() has them, too
+  std::uint64_t lost() const;  ///< records; not_written() has them, too
 
  private:
   OutputFile(int fd, std::string path);
@@ -75,10 +75,9 @@ class OutputFile {
   std::string path_;
   std::vector<std::uint8_t> buffer_;
   std::vector<std::size_t> ends_;  ///< of the records in the buffer
-  std::uint64_t lost_ = 0;
-  Failure* failure_ = nullptr;  ///< once there was one; never freed
-  bool is_stalled_ = false;     ///< the last attempt to write failed
-  unsigned calls_skipped_ = 0;  ///< since then
+  Failure* failure_ = nullptr;     ///< once there was one; never freed
+  bool is_stalled_ = false;        ///< the last attempt to write failed
+  unsigned calls_skipped_ = 0;     ///< since then
   bool is_abandoned_ = false;
 };
 

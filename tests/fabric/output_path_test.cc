@@ -8,18 +8,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/base/temp_folder.h"
+
 namespace uet::apps {
 namespace {
 
 struct OutputPath : ::testing::Test {
-  OutputPath() {
-    std::string name = (std::filesystem::temp_directory_path() / "uet-path-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    folder = name;
-  }
-  ~OutputPath() override { std::filesystem::remove_all(folder); }
-
-  std::filesystem::path folder;
+  const test::TempFolder folder;
 };
 
 TEST_F(OutputPath, what_is_there_stays_and_what_is_not_there_is_not_made) {

@@ -10,7 +10,7 @@
 #include "keys/counter_state.h"
 #include "keys/file_keys.h"
 #include "keys/host_identity.h"
-#include "tests/keys/temp_folder.h"
+#include "tests/base/temp_folder.h"
 #include "tests/tss/recording_ciphers.h"
 
 namespace uet::apps::keys {
@@ -22,7 +22,7 @@ using tss::test::host;
 using tss::test::Node;
 using tss::test::RecordingCiphers;
 using uet::keys::CounterState;
-using uet::keys::test::TempFolder;
+using uet::test::TempFolder;
 
 constexpr const char* kState = "state";
 

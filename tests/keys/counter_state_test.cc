@@ -13,13 +13,14 @@
 #include <thread>
 
 #include "lib/base/rng.h"
-#include "tests/keys/temp_folder.h"
+#include "tests/base/temp_folder.h"
 #include "tss/tx_counter.h"
 
 namespace uet::keys::test {
 namespace {
 
 using testing::HasSubstr;
+using uet::test::TempFolder;
 
 const tss::Fingerprint kFingerprint{1, 2, 3, 4};
 

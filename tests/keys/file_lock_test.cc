@@ -9,12 +9,13 @@
 #include <thread>
 
 #include "keys/file_access.h"
-#include "tests/keys/temp_folder.h"
+#include "tests/base/temp_folder.h"
 
 namespace uet::keys::test {
 namespace {
 
 using testing::HasSubstr;
+using uet::test::TempFolder;
 
 constexpr auto kNew = FileLock::Of::kNewFile;
 

@@ -15,12 +15,14 @@
 #include "keys/counter_state.h"
 #include "keys/file_keys.h"
 #include "lib/net/heap_packet_pool.h"
+#include "tests/base/temp_folder.h"
 #include "tests/keys/slow_files.h"
-#include "tests/keys/temp_folder.h"
 #include "tss/secure_domain.h"
 
 namespace uet::keys::test {
 namespace {
+
+using uet::test::TempFolder;
 
 std::string file_with(int keys, int tx_an) {
   std::string list;

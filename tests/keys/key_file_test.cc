@@ -11,7 +11,7 @@
 #include "keys/counter_state.h"
 #include "keys/file_keys.h"
 #include "keys/secret_json.h"
-#include "tests/keys/temp_folder.h"
+#include "tests/base/temp_folder.h"
 
 namespace uet::keys::test {
 namespace {
@@ -19,6 +19,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
+using uet::test::TempFolder;
 
 const std::string kKey(64, 'a');
 const std::string kKeyA = "0f" + std::string(62, 'a'), kKeyB = "1e" + std::string(62, 'b');

@@ -16,12 +16,14 @@
 #include "lib/base/rng.h"
 #include "lib/net/heap_packet_pool.h"
 #include "tests/base/sanitizers.h"
-#include "tests/keys/temp_folder.h"
+#include "tests/base/temp_folder.h"
 #include "tss/locked_memory.h"
 #include "tss/secure_domain.h"
 
 namespace uet::keys::test {
 namespace {
+
+using uet::test::TempFolder;
 
 /// A piece of this process's memory, from /proc/self/smaps.
 struct Area {

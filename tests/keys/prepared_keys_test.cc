@@ -3,12 +3,13 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/keys/temp_folder.h"
+#include "tests/base/temp_folder.h"
 
 namespace uet::keys::test {
 namespace {
 
 using testing::HasSubstr;
+using uet::test::TempFolder;
 
 const tss::Fingerprint kFirst{1, 2, 3, 4}, kSecond{5, 6};
 

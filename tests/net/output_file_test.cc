@@ -12,20 +12,14 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/base/temp_folder.h"
 #include "tests/net/full_disk.h"
 
 namespace uet::net {
 namespace {
 
 struct OutputFileTest : ::testing::Test {
-  OutputFileTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "uet-output-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    folder = name;
-  }
-  ~OutputFileTest() override { std::filesystem::remove_all(folder); }
-
-  std::string at(const std::string& name) const { return (folder / name).string(); }
+  std::string at(const std::string& name) const { return folder / name; }
   static std::string content(const std::string& path) {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -35,7 +29,7 @@ struct OutputFileTest : ::testing::Test {
     out.close();
   }
 
-  std::filesystem::path folder;
+  const test::TempFolder folder;
 };
 
 TEST_F(OutputFileTest, is_emptied) {
@@ -116,7 +110,7 @@ TEST_F(OutputFileTest, devices_have_any_number_of_writers) {
 TEST_F(OutputFileTest, what_cannot_be_written_says_why) {
   EXPECT_EQ(OutputFile::open(at("none/log")), nullptr);
   EXPECT_EQ(errno, ENOENT);
-  EXPECT_EQ(OutputFile::open(folder.string()), nullptr);
+  EXPECT_EQ(OutputFile::open(folder.path()), nullptr);
   EXPECT_EQ(errno, EISDIR);
 }
 

@@ -9,12 +9,12 @@
 #include <fstream>
 #include <string>
 
-namespace uet::keys::test {
+namespace uet::test {
 
 class TempFolder {
  public:
   TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "uet-keys-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "uet-test-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
   TempFolder(const TempFolder&) = delete;
@@ -34,4 +34,4 @@ class TempFolder {
   std::string path_;
 };
 
-}  // namespace uet::keys::test
+}  // namespace uet::test
