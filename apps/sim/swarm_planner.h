@@ -2,6 +2,7 @@
 ///
 ///   swarm_plan.cc          fabric, endpoints, faults, troubles, operations
 ///   swarm_plan_hostile.cc  attackers, and what worlds with attackers have besides
+///   swarm_mask.cc          what can be left out of a world, and its description
 ///   secure_plan.cc         keys, and an attacker who has none on the links
 #pragma once
 
@@ -13,6 +14,9 @@
 #include "lib/base/rng.h"
 
 namespace uet::sim {
+
+/// Field of the profile that switches each fault on. kPartition is a trouble, not a probability: null.
+double* probability(FaultProfile& p, Fault f);
 
 class Planner {
  public:
