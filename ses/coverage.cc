@@ -20,6 +20,7 @@ std::uint64_t& word_of(CoverageWindow& window, std::uint32_t index) {
 
 Coverage::Look Coverage::look(std::uint32_t offset, std::uint32_t bytes, std::uint64_t length,
                               CoveragePool& pool) const {
+  if (is_next(offset, bytes, length)) return Look::kNew;
   const std::uint64_t end = std::uint64_t{offset} + bytes;
   if (end == length) {
     if (has_last_ && !base::planted(base::PlantedBug::kBytesNotCovered)) return Look::kKnown;
@@ -39,6 +40,10 @@ Coverage::Look Coverage::look(std::uint32_t offset, std::uint32_t bytes, std::ui
 
 void Coverage::add(std::uint32_t offset, std::uint32_t bytes, std::uint64_t length,
                    CoveragePool& pool) {
+  if (is_next(offset, bytes, length) && window_ == nullptr) [[likely]] {
+    ++next_;
+    return;
+  }
   if (std::uint64_t{offset} + bytes == length) {
     has_last_ = true;
     last_offset_ = offset;

@@ -81,6 +81,12 @@ class Coverage {
     kTooFar,  ///< beyond the window, or there is none: must come again
   };
 
+  /// The first segment that is missing, as long as those that came, and not the last: there is nothing to be said about it.
+  bool is_next(std::uint32_t offset, std::uint32_t bytes, std::uint64_t length) const {
+    const std::uint64_t end = std::uint64_t{offset} + bytes;
+    return bytes == segment_ && bytes != 0 && offset == std::uint64_t{next_} * segment_ &&
+           end < length && (!has_last_ || end <= last_offset_);
+  }
   /// What is to be said about a segment; add() may follow when it is kNew. The segment must lie in the message.
   Look look(std::uint32_t offset, std::uint32_t bytes, std::uint64_t length,
             CoveragePool& pool) const;

@@ -71,21 +71,30 @@ Receiver::Receiver(Core& core)
       atomics_(shared_, rma_, returns_, failures_) {}
 
 pds::Answer Receiver::on_request(Instant now, const pds::RxRequest& packet) {
-  RequestContext c{now, packet, {}, {}, nullptr, nullptr};
+  RequestContext c{now, packet, {}, {}};
   const pds::Answer answer = dispatch(c);
   shared_.shares.let_go(c);
   return answer;
 }
 
 /// All checks of a plain send at once. Sets the endpoint if none finds anything: then nothing is left but to take the send in.
-inline void Receiver::look_at_plain_send(RequestContext& c) {
+inline bool Receiver::look_at_plain_send(RequestContext& c) {
   const Core& core = shared_.core;
   const auto longest = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(core.config.max_message, core.largest_payload()));
-  if (!parse_plain_send(c.packet.bytes, longest, c.request)) return;
+  if (!parse_plain_send(c.packet.bytes, longest, c.request)) return false;
   ReturnCode code = ReturnCode::kOk;
   c.endpoint = core.endpoints.route(
       c.request.target(), is_tagged(c.request.opcode) ? RiKind::kTagged : RiKind::kUntagged, code);
+  return c.endpoint != nullptr;
+}
+
+/// All checks of a further packet of a write or a send but those of its place. Sets the message if there is one.
+inline bool Receiver::look_at_plain_next(RequestContext& c) {
+  if (!parse_plain_next(c.packet.bytes, c.request)) return false;
+  c.message = shared_.messages.find(
+      {.source = c.packet.source, .pdc = c.packet.handle.pdc, .message_id = c.request.message_id});
+  return c.message != nullptr;
 }
 
 pds::Answer Receiver::dispatch(RequestContext& c) {
@@ -94,9 +103,8 @@ pds::Answer Receiver::dispatch(RequestContext& c) {
       packet.next_hdr == static_cast<std::uint8_t>(wire::NextHdr::kRequestStd);
   if (has_standard_header && (packet.mode == pds::Mode::kRud || packet.mode == pds::Mode::kRod))
       [[likely]]
-    look_at_plain_send(c);
-  if (c.endpoint != nullptr) [[likely]]
-    return decide(c);
+    if (look_at_plain_send(c) || look_at_plain_next(c)) [[likely]]
+      return decide(c);
   if (!parse_request(packet.next_hdr, packet.bytes, shared_.core.payload_mtu, c.request)) {
     // PDS waits for an answer and the sender for an end, so a packet that cannot be read is refused
     // for good. [decision 0050] Where the header is of no request, nothing in it can be repeated. [SES 5]
@@ -113,7 +121,9 @@ pds::Answer Receiver::decide(RequestContext& c) {
   c.key.source = c.packet.source;
   c.key.pdc = c.packet.handle.pdc;
   c.key.message_id = c.request.message_id;
-  pds::Answer answer = c.endpoint != nullptr ? begin_send(c) : check_form(c);
+  pds::Answer answer = c.endpoint != nullptr  ? begin_send(c)
+                       : c.message != nullptr ? proceed(c, *c.message)
+                                              : check_form(c);
   if (c.failure != ReturnCode::kOk) [[unlikely]]
     answer = failures_.answer(c);
   if (c.request.kind == OpcodeClass::kRestart) [[unlikely]]
@@ -249,14 +259,15 @@ pds::Answer Receiver::proceed(RequestContext& c, RxMessage& m) {
     return failures_.fail(
         c, m, m.mkey_match != r.mkey_match ? ReturnCode::kPermViolation : ReturnCode::kOpViolation);
   }
-  if (!is_well_segmented(r, shared_.core.payload_mtu))
+  const bool is_next = !r.eom && m.coverage.is_next(r.message_offset, r.covered, m.carried_length);
+  if (!is_next && !is_well_segmented(r, shared_.core.payload_mtu))
     return failures_.fail(c, m, ReturnCode::kOpViolation);
   if (m.target == RxTarget::kDiscard) {
     shared_.messages.count(m, r);
     if (r.som) sends_.take_late_header(c, m);
     return failures_.answer_discarded(c, m);
   }
-  if (!closes_early(r)) {
+  if (!is_next && !closes_early(r)) {
     switch (shared_.messages.look(m, r)) {
       case Coverage::Look::kNew:
         break;

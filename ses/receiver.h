@@ -52,7 +52,8 @@ class Receiver final {
   std::size_t header_only_messages() const { return shared_.headers.size(); }
 
  private:
-  void look_at_plain_send(RequestContext& c);
+  bool look_at_plain_send(RequestContext& c);
+  bool look_at_plain_next(RequestContext& c);
   pds::Answer dispatch(RequestContext& c);
   pds::Answer decide(RequestContext& c);
   pds::Answer check_form(RequestContext& c);

@@ -14,6 +14,7 @@ struct RequestContext {
   RequestView request;
   MessageKey key;
   Endpoint* endpoint = nullptr;
+  RxMessage* message = nullptr;  ///< that a packet goes on with which needs no check by itself
   /// Of what the packet takes from pools of all endpoints; held until it is answered.
   Sender* owner = nullptr;
   ReturnCode failure = ReturnCode::kOk;  ///< why its message fails, once that is known

@@ -51,6 +51,10 @@ void take_sequence(RequestView& out) {
   out.buffer_offset = 0;
 }
 
+constexpr bool is_plain_send(SesOpcode opcode) {
+  return opcode == SesOpcode::kSend || opcode == SesOpcode::kTaggedSend;
+}
+
 /// [SES 8.1] The initiator's in the upper half.
 void take_tokens(std::uint64_t bits, RequestView& out) {
   out.initiator_token = static_cast<std::uint32_t>(bits >> 32);
@@ -230,8 +234,7 @@ bool parse_plain_send(std::span<const std::uint8_t> bytes, std::uint32_t longest
   constexpr std::size_t kHeader = wire::SesStandardFirst::kSize;
   if (bytes.size() < kHeader) return false;
   const auto h = wire::decode<wire::SesStandardFirst>(bytes.data());
-  const bool is_send = h.opcode == SesOpcode::kSend || h.opcode == SesOpcode::kTaggedSend;
-  const bool is_plain = is_send && h.version == 0 && !h.ie && h.som && h.eom;
+  const bool is_plain = is_plain_send(h.opcode) && h.version == 0 && !h.ie && h.som && h.eom;
   if (!is_plain || h.request_length > std::min<std::size_t>(longest, bytes.size() - kHeader))
     return false;
   copy_common(h, out);
@@ -243,6 +246,24 @@ bool parse_plain_send(std::span<const std::uint8_t> bytes, std::uint32_t longest
   out.header_data = h.header_data;
   out.covered = h.request_length;
   out.payload = bytes.subspan(kHeader, h.request_length);
+  return true;
+}
+
+bool parse_plain_next(std::span<const std::uint8_t> bytes, RequestView& out) {
+  constexpr std::size_t kHeader = wire::SesStandardNext::kSize;
+  if (bytes.size() < kHeader) return false;
+  const auto h = wire::decode<wire::SesStandardNext>(bytes.data());
+  const bool is_send = is_plain_send(h.opcode) || is_deferrable(h.opcode) ||
+                       h.opcode == SesOpcode::kSequencedSend ||
+                       h.opcode == SesOpcode::kSequencedTsend;
+  const bool is_plain =
+      (is_send || h.opcode == SesOpcode::kWrite) && h.version == 0 && !h.ie && !h.som;
+  if (!is_plain || h.payload_length > bytes.size() - kHeader) return false;
+  out.kind = is_send ? OpcodeClass::kSend : OpcodeClass::kWrite;
+  copy_standard(h, out);
+  out.message_offset = h.message_offset;
+  out.covered = h.payload_length;
+  out.payload = bytes.subspan(kHeader, h.payload_length);
   return true;
 }
 

@@ -92,6 +92,10 @@ bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
 /// where any of that is otherwise or wrong, and nothing is filled in: parse_request() tells. `longest`: payload of one packet.
 bool parse_plain_send(std::span<const std::uint8_t> bytes, std::uint32_t longest, RequestView& out);
 
+/// Nearly all packets of longer messages: a further one of a write or a send, with the standard header and all its payload.
+/// False where any of that is otherwise or wrong, and nothing is filled in. Whether it fits into its message is not looked at.
+bool parse_plain_next(std::span<const std::uint8_t> bytes, RequestView& out);
+
 /// True when every byte that this packet should carry is there; cuts surplus bytes off. Not for atomics: their extension
 /// says what they carry.
 bool fit_payload(RequestView& request);

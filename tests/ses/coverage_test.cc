@@ -26,12 +26,18 @@ TEST(Coverage, says_what_a_list_of_all_segments_would_say) {
     for (std::uint32_t i = count - 1; i > 0; --i) std::swap(order[i], order[rng.below(i + 1)]);
     Coverage coverage;
     std::vector<bool> has(count);
+    std::uint32_t first_missing = 0;
     for (const std::uint32_t i : order) {
       const std::uint32_t again = order[rng.below(count)];
       const auto bytes = [&](std::uint32_t n) { return std::min(segment, length - n * segment); };
       EXPECT_EQ(coverage.look(again * segment, bytes(again), length, pool),
                 has[again] ? Look::kKnown : Look::kNew);
       EXPECT_FALSE(coverage.is_complete());
+      while (has[first_missing]) ++first_missing;
+      const bool is_length_known =
+          i != order.front() && (i != order[1] || order.front() != count - 1);
+      EXPECT_EQ(coverage.is_next(i * segment, bytes(i), length),
+                i == first_missing && i != count - 1 && is_length_known);
       ASSERT_EQ(coverage.look(i * segment, bytes(i), length, pool), Look::kNew);
       coverage.add(i * segment, bytes(i), length, pool);
       has[i] = true;
