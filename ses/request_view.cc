@@ -62,7 +62,7 @@ void take_tokens(std::uint64_t bits, RequestView& out) {
 }
 
 template <typename H>
-void copy_standard(const H& h, RequestView& out) {
+[[gnu::always_inline]] inline void copy_standard(const H& h, RequestView& out) {
   copy_common(h, out);
   out.message_id = h.message_id;
   out.buffer_offset = h.buffer_offset;

@@ -30,8 +30,11 @@ RxMessageTable::~RxMessageTable() {
 }
 
 RxMessage* RxMessageTable::find(const MessageKey& key) {
+  if (last_found_ != nullptr && last_found_->key == key) return last_found_;
   const auto it = by_key_.find(key, Hash{&hash_key_}, Equal());
-  return it == by_key_.end() ? nullptr : &*it;
+  if (it == by_key_.end()) return nullptr;
+  last_found_ = &*it;
+  return last_found_;
 }
 
 RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
@@ -97,6 +100,7 @@ void RxMessageTable::release(RxMessage& message) {
   if (!message.is_proven) --sender.unproven_messages;
   --use_.of(message.key.pdc);
   by_key_.erase(by_key_.iterator_to(message));
+  if (last_found_ == &message) last_found_ = nullptr;
   by_age_.erase(by_age_.iterator_to(message));
   pool_.release(&message);
 }

@@ -171,6 +171,7 @@ class RxMessageTable {
   CoveragePool windows_;
   std::unique_ptr<Set::bucket_type[]> buckets_;
   Set by_key_;
+  RxMessage* last_found_ = nullptr;  ///< the packets of a long message come in runs
   AgeList by_age_;
 };
 
