@@ -351,7 +351,8 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
   if (impl->port == nullptr) return nullptr;
   tell(std::exchange(error, {}));  // a remark of the port
   impl->fork_guard.watch(*impl->port);
-  const auto config = settings->fep_config(impl->port->facts());
+  const auto config =
+      settings->fep_config(impl->port->facts(), ports::number_of_process(settings->seed));
   if (!config) {
     error = config.error();
     return nullptr;

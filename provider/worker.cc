@@ -54,7 +54,7 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
   Workers::note_port(address_, port_.get());
   fep::Settings for_job = settings_;
   for_job.job = job;
-  const auto config = for_job.fep_config(port_->facts());
+  const auto config = for_job.fep_config(port_->facts(), ports::number_of_process(settings_.seed));
   if (!config) {
     error = config.error();
     return false;

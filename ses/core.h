@@ -13,24 +13,12 @@
 
 namespace uet::ses {
 
-/// From what `rng` would say next, and leaves it where it is. For numbers that peers are told for as long as the process lives: they must not see in
-/// them what others are told later, so none is one of those numbers, but made of them in one direction.
-inline base::Rng told_numbers(base::Rng rng) {
+/// From what `rng` would say next, and leaves it where it is. Peers are told it for as long as the process lives: they must not see in it what others
+/// are told later, so it is none of those numbers, but made of them in one direction.
+inline std::uint32_t name_of_process(base::Rng rng) {
   base::Rng::Key key;
   for (auto& word : key) word = rng.next_u32();
-  return base::Rng(key);
-}
-
-inline std::uint32_t name_of_process(base::Rng& rng) {
-  return told_numbers(rng).next_u32() | 1;
-}
-
-/// The resource index that is chosen first. [decision 168]
-inline std::uint16_t first_index(const SesConfig& config, base::Rng& rng) {
-  if (!config.index_by_chance) return 1;
-  base::Rng own = told_numbers(rng);
-  (void)own.next_u32();  // the name of the process
-  return static_cast<std::uint16_t>(1 + own.below(kMaxIndex));
+  return base::Rng(key).next_u32() | 1;
 }
 
 struct Core {
@@ -43,7 +31,7 @@ struct Core {
         process_name(name_of_process(r)),
         trace(t),
         iov_pool(c.max_sends + c.max_receives + c.max_memory_regions + c.max_fetches),
-        endpoints(c.max_endpoints, own_address, c.ri_reuse, first_index(c, r)),
+        endpoints(c.max_endpoints, own_address, c.ri_reuse, c.first_index),
         peers(c.max_peers),
         memory(c.max_memory_regions, iov_pool) {}
 

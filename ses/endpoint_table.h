@@ -9,9 +9,6 @@
 
 namespace uet::ses {
 
-/// Resource indices are 1 to this one. [SES 2]
-inline constexpr std::uint16_t kMaxIndex = 0xfff;
-
 /// Where a request wants to go.
 struct Target {
   bool relative = true;

@@ -8,6 +8,9 @@
 
 namespace uet::ses {
 
+/// Resource indices are 1 to this one. [SES 2]
+inline constexpr std::uint16_t kMaxIndex = 0xfff;
+
 struct SesConfig {
   /// A message that has begun keeps its place until all of it is here. Where places are so few that the first packets of others, which
   /// are refused and sent again, leave its initiator no window for the rest of it, no message ends. Random worlds go down to this.
@@ -52,9 +55,8 @@ struct SesConfig {
   /// What belongs to a message is kept for so long without a word of it, as long as the loop turns.
   base::Duration message_idle = base::Duration::from_seconds(60);
   base::Duration ri_reuse = base::Duration::from_seconds(1);
-  /// Resource indices that SES chooses begin anywhere, so that the address of a process that had this fabric address before names none of
-  /// its endpoints. Else at 1. [decision 168]
-  bool index_by_chance = false;
+  /// The first of the resource indices that SES chooses, from 1 to kMaxIndex. [decision 168]
+  std::uint16_t first_index = 1;
   std::uint16_t max_ack_data =
       16;  ///< read data that rides on an ACK, bytes per message; no more than the carrier keeps
   std::uint16_t iov_limit = 16;

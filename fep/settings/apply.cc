@@ -194,8 +194,6 @@ void apply_messages(const Settings& s, ses::SesConfig& ses) {
   ses.restart_limit = s.restart_limit;
   ses.reject_long = s.reject_long;
   ses.spray_ordered = s.spray_ordered;
-  // An address that each process takes if it is free goes to another one when its process ends; what its user gave to one stays that one's.
-  ses.index_by_chance = s.addresses.size() != 1;
   ses.retry_limit = static_cast<std::uint32_t>(s.retry);
   ses.max_sends = std::max(ses.max_sends, static_cast<std::uint32_t>(2 * s.tx_size));
   ses.max_receives = std::max(ses.max_receives, static_cast<std::uint32_t>(4 * s.rx_size));
@@ -216,7 +214,8 @@ std::string Settings::why_no_port_suits() const {
   return wrong;
 }
 
-base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& facts) const {
+base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& facts,
+                                                          std::uint32_t process_number) const {
   FepConfig out;
   std::string wrong = apply_sizes(*this, facts, out);
   if (wrong.empty()) wrong = apply_delivery(*this, out.pds);
@@ -224,6 +223,9 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   if (!wrong.empty()) return with_origins(wrong);
   apply_congestion(*this, facts, out.cc);
   apply_messages(*this, out.ses);
+  // An address that each process takes if it is free goes to another one when its process ends; what its user gave to one stays that one's.
+  if (addresses.size() != 1)
+    out.ses.first_index = static_cast<std::uint16_t>(1 + process_number % ses::kMaxIndex);
   out.ses.message_idle = message_idle(out.pds);
   return out;
 }

@@ -127,8 +127,10 @@ struct Settings {
 
   /// What a Fep on a port with these facts runs with. Fails when MAX_PAYLOAD does not fit the port, or
   /// when keys are wanted and cannot be used: never is anything sent in clear instead. Reads the key
-  /// file and reserves counters, so each result is for one Fep.
-  base::Result<FepConfig, std::string> fep_config(const net::PortFacts& facts) const;
+  /// file and reserves counters, so each result is for one Fep. Where another process may have the address later, resource indices begin at
+  /// one that comes from `process_number`. [decision 168]
+  base::Result<FepConfig, std::string> fep_config(const net::PortFacts& facts,
+                                                  std::uint32_t process_number = 0) const;
 
   /// The same where nothing is set, for a port that has room for packets.
   static FepConfig default_config(const net::PortFacts& facts);

@@ -231,14 +231,16 @@ TEST(Settings, profile__every_one_makes_an_endpoint) {
 
 // [decision 168]
 TEST(Settings, addr__one_alone_has_the_same_indices_in_each_process) {
-  const auto is_by_chance = [](const char* addresses) {
+  const auto first = [](const char* addresses, std::uint32_t process) {
     const auto s = load({{"ADDR", addresses}});
-    return s->fep_config({.address = net::FabricAddress::from_v4(0x0a000001)})->ses.index_by_chance;
+    return s->fep_config({.address = net::FabricAddress::from_v4(0x0a000001)}, process)
+        ->ses.first_index;
   };
-  EXPECT_FALSE(is_by_chance("10.0.0.1"));
-  EXPECT_FALSE(is_by_chance("10.0.0.%r"));
-  EXPECT_TRUE(is_by_chance(""));
-  EXPECT_TRUE(is_by_chance("10.0.0.1|10.0.0.2"));
+  EXPECT_EQ(first("10.0.0.1", 123'456), 1);
+  EXPECT_EQ(first("10.0.0.%r", 123'456), 1);
+  EXPECT_EQ(first("", 123'456), 1 + 123'456 % ses::kMaxIndex);
+  EXPECT_EQ(first("10.0.0.1|10.0.0.2", 123'456), 1 + 123'456 % ses::kMaxIndex);
+  EXPECT_EQ(first("", ses::kMaxIndex - 1), ses::kMaxIndex);
 }
 
 TEST(Settings, profile__of_the_specification_has_its_limits) {

@@ -116,6 +116,19 @@ TEST(Endpoint, open__takes_the_first_of_a_list_that_is_free) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
 }
 
+// [decision 168]
+TEST(Endpoint, address__is_that_of_before_where_its_process_opens_it_again) {
+  const std::map<std::string, std::string> one_of_a_list = {{"port", "udp"}, {"addr", "127.0.77.10|127.0.77.11"}};
+  std::string error;
+  auto endpoint = Endpoint::open(one_of_a_list, error);
+  ASSERT_NE(endpoint, nullptr) << error;
+  const Address before = endpoint->address();
+  endpoint.reset();
+  endpoint = Endpoint::open(one_of_a_list, error);
+  ASSERT_NE(endpoint, nullptr) << error;
+  EXPECT_EQ(endpoint->address(), before);
+}
+
 TEST_F(EndpointTest, messages__arrive_with_their_tag) {
   const std::string text = "hello, fabric";
   char buffer[64] = {};
