@@ -47,7 +47,7 @@ def own_processes():
 class Way:
     """How packets get from process to process, and the settings for it."""
 
-    def __init__(self, text, place, uet_keys, uet_fabric):
+    def __init__(self, text, place, uet_keys, uet_fabric=None):
         self.words = set(text.split("+"))
         if not self.words <= WORDS:
             sys.exit(f"UET_FABTESTS_WAYS: no such way: {text} ({', '.join(sorted(WORDS))} joined by +)")
