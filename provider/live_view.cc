@@ -19,7 +19,7 @@
 #include "fep/report/live_report.h"
 #include "lib/base/thread_signals.h"
 #include "lib/ports/live_socket.h"
-#include "lib/udp/udp_sockets.h"
+#include "lib/udp/descriptor.h"
 #include "provider/clock.h"
 #include "provider/errors.h"
 #include "provider/patient_lock.h"
@@ -73,7 +73,8 @@ class Run {
 
  private:
   explicit Run(Duties duties)
-      : duties_(std::move(duties)), stop_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+      : duties_(std::move(duties)),
+        stop_(udp::Descriptor::open([] { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); })) {}
 
   bool start_thread() {
     const base::WithoutSignals without_signals;
@@ -115,7 +116,8 @@ class Run {
 
   /// False where no descriptor or memory is left: the connection waits, and the listener stays readable meanwhile.
   bool accept_and_serve() {
-    const udp::Descriptor client(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    const auto client = udp::Descriptor::open(
+        [this] { return accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC); });
     if (client) without_exceptions([&] { serve(client.fd()); });
     return static_cast<bool>(client);
   }

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "lib/base/version.h"
+#include "lib/udp/descriptor.h"
 #include "provider/errors.h"
 #include "provider/fabric.h"
 #include "provider/getinfo.h"
@@ -151,6 +152,8 @@ void note_use() {
 extern "C" FI_EXT_INI {
   uet::provider::guarded([] {
     uet::provider::define_parameters();
+    // Handlers that are registered later run earlier, and those below wait for threads that open sockets.
+    uet::udp::let_children_go();
     // libfabric calls this again for each further path that leads to this library.
     static const int once =
         pthread_atfork(uet::provider::before_fork, uet::provider::after_fork_in_parent,

@@ -10,8 +10,13 @@ namespace uet::net {
 /// is not taken for it. Safe between fork() and exec().
 inline void make_null(int fd) {
   if (fd < 0) return;
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null < 0) return;
+  int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) {
+    // A process that has no descriptor left gets this number again.
+    ::close(fd);
+    null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0 || null == fd) return;
+  }
   ::dup3(null, fd, O_CLOEXEC);
   ::close(null);
 }

@@ -14,11 +14,11 @@ namespace uet::ports {
 
 /// One client at a time, in steps that never block: accept, read one request, write the answer, hang up. A client that sends
 /// nothing or takes nothing is left after two seconds; one that comes while the process has no descriptor to spare waits. Without a socket (no folder of this user for it) it
-/// tries for one once a second, and does nothing else. A child made by fork() lets go of the client at once.
+/// tries for one once a second, and does nothing else. The client is a Descriptor: a child made by
+/// fork() would keep the connection open when the parent closes it, for the client and for an epoll of the parent.
 class LiveDesk {
  public:
   LiveDesk() = default;
-  ~LiveDesk() { hang_up(); }
   LiveDesk(const LiveDesk&) = delete;
   LiveDesk& operator=(const LiveDesk&) = delete;
 
@@ -39,7 +39,7 @@ class LiveDesk {
   void hang_up();
 
   LiveSocket socket_;
-  int client_fd_ = -1;
+  udp::Descriptor client_;
   std::string unsent_;
   base::Instant next_look_, keep_at_, patience_end_;
   /// The latest client could not be accepted: its connection keeps the listener readable, and would wake the owner all the time.

@@ -3,14 +3,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -18,8 +15,6 @@
 #include <fstream>
 #include <string_view>
 #include <utility>
-
-#include "lib/net/forked_child.h"
 
 namespace uet::ports {
 
@@ -51,6 +46,11 @@ bool address_of(const std::string& path, sockaddr_un& address) {
   return true;
 }
 
+udp::Descriptor new_socket() {
+  return udp::Descriptor::open(
+      [] { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
+}
+
 /// False too when `stop` became readable.
 bool is_ready(int fd, short events, int timeout_ms, int stop = -1) {
   pollfd waits[2] = {{.fd = fd, .events = events, .revents = 0},
@@ -80,7 +80,8 @@ LiveAnswer ask(const std::string& path, const std::string& request, int timeout_
   LiveAnswer answer{path, "", ""};
   sockaddr_un address{};
   // While the file is held, no other can have its inode.
-  const udp::Descriptor held(open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const auto held =
+      udp::Descriptor::open([&] { return open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC); });
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0 || !address_of(path, address) ||
       connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
@@ -112,7 +113,7 @@ bool is_left_behind(const std::string& path) {
       (!is_named && s.st_mtime > std::time(nullptr) - kOpeningSeconds))
     return false;
   sockaddr_un address{};
-  const udp::Descriptor d(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const auto d = new_socket();
   return d && address_of(path, address) &&
          connect(d.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
          errno == ECONNREFUSED;
@@ -167,14 +168,6 @@ std::string listen_in(const std::string& folder, int fd) {
   });
 }
 
-/// Descriptors of this process that its children release, each as its number and 1; 0: none. Children of a process with more keep the rest.
-constinit std::array<std::atomic<int>, 128> only_parents{};
-
-/// Safe between fork() and exec().
-void release_in_child() {
-  for (std::atomic<int>& noted : only_parents) net::make_null(noted.exchange(0) - 1);
-}
-
 /// The first that can be had; empty: none.
 std::string first_of(const std::vector<std::string>& folders, bool create) {
   for (const std::string& path : folders)
@@ -199,7 +192,7 @@ std::string live_folder(bool create) {
 }
 
 udp::Descriptor open_live_socket(const std::string& folder, std::string& path) {
-  udp::Descriptor out(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  auto out = new_socket();
   if (out) path = listen_in(folder, out.fd());
   if (!out || !path.empty()) return out;
   const int error = errno;
@@ -222,7 +215,6 @@ void LiveSocket::keep() {
   listener_ = open_live_socket(folder_, path_);
   struct stat s {};
   if (listener_) {
-    note_only_parents(listener_.fd());
     owner_ = getpid();
     lstat(path_.c_str(), &s);
   }
@@ -234,24 +226,7 @@ void LiveSocket::keep() {
 void LiveSocket::close() {
   if (!listener_) return;
   if (owner_ == getpid() && is_found(folder_)) unlink(path_.c_str());
-  forget_only_parents(listener_.fd());
   listener_ = udp::Descriptor();
-}
-
-void note_only_parents(int fd) {
-  static const int once = pthread_atfork(nullptr, nullptr, release_in_child);
-  (void)once;
-  for (std::atomic<int>& noted : only_parents) {
-    int none = 0;
-    if (noted.compare_exchange_strong(none, fd + 1)) return;
-  }
-}
-
-void forget_only_parents(int fd) {
-  for (std::atomic<int>& noted : only_parents) {
-    int value = fd + 1;
-    if (noted.compare_exchange_strong(value, 0)) return;
-  }
 }
 
 std::string program_name() {

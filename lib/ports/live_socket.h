@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/udp/udp_sockets.h"
+#include "lib/udp/descriptor.h"
 
 namespace uet::ports {
 
@@ -23,7 +23,8 @@ std::vector<std::string> live_folders();
 udp::Descriptor open_live_socket(const std::string& folder, std::string& path);
 
 /// The socket of this process in the folder where readers look, and its name there, which goes with the object. Folders may vanish under
-/// a process: logind takes away /run/user/UID when the user's last session ends. A child made by fork() lets go of it at once.
+/// a process: logind takes away /run/user/UID when the user's last session ends. The listener is a
+/// Descriptor: in a child made by fork() it would take connections that get no answer.
 class LiveSocket {
  public:
   LiveSocket() { keep(); }
@@ -46,12 +47,6 @@ class LiveSocket {
   std::uint64_t device_ = 0, inode_ = 0;  ///< of the name
   pid_t owner_ = 0;
 };
-
-/// A child made by fork() releases `fd` at once. While it had a listener, connections to a name of its parent would get no answer; while it had
-/// a connection, that would not end when the parent closes it, for the client and for an epoll of the parent.
-void note_only_parents(int fd);
-/// Before `fd` is closed.
-void forget_only_parents(int fd);
 
 /// Of this process, as ps shows it.
 std::string program_name();

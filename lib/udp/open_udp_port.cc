@@ -6,6 +6,7 @@
 
 #include "lib/net/link_messages.h"
 #include "lib/net/shared_ports.h"
+#include "lib/udp/descriptor.h"
 #include "lib/udp/local_addresses.h"
 #include "lib/udp/udp_port.h"
 
@@ -97,7 +98,12 @@ bool bind_at(const Place& place, const net::PortRequest& request, const UdpPortN
   const int why = errno;
   const std::string address = place.address.host().to_string();
   const std::string port = std::to_string(place.address.udp_port_or(request.udp_port));
-  if (why == EADDRINUSE) {
+  if (why == EADDRINUSE &&
+      closed_for(place.address.host(), place.address.udp_port_or(request.udp_port))) {
+    error = "address in use: a child of this process, or another process, has UDP port " + port +
+            " of " + address +
+            ", which this process closed; end it, or take another address with FI_UET_ADDR";
+  } else if (why == EADDRINUSE) {
     error =
         "address in use: this process or another one has UDP port " + port + " of " + address +
         "; give each endpoint its own address with FI_UET_ADDR (any of 127.0.0.2 to 127.0.0.254 "

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/udp/descriptor.h"
 #include "lib/udp/local_addresses.h"
-#include "lib/udp/udp_sockets.h"
 
 namespace uet::udp {
 
@@ -15,7 +15,8 @@ bool can_be_bound(SocketAddress address) {
     address.v4.sin_port = 0;
   else
     address.v6.sin6_port = 0;
-  const Descriptor d(socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto d =
+      Descriptor::open([&] { return socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0); });
   return d && bind(d.fd(), &address.any, address.length) == 0;
 }
 

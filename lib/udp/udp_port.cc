@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "lib/base/cancellation.h"
-#include "lib/net/forked_child.h"
 #include "lib/udp/local_addresses.h"
 
 namespace uet::udp {
@@ -227,11 +226,6 @@ void UdpPort::flush_held(Instant now) {
   retry_held_at_ = Instant::never();
   transmit(now, {again.data(), count});
   if (held_count_ == 0) watch_.on_released();
-}
-
-void UdpPort::abandon_in_child() {
-  net::make_null(sockets_.receiver.fd());
-  for (const Descriptor& sender : sockets_.senders) net::make_null(sender.fd());
 }
 
 }  // namespace uet::udp

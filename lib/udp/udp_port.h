@@ -57,7 +57,6 @@ class UdpPort final : public net::Port {
   void on_deadline(base::Instant now) override { flush_held(now); }
   /// The socket itself: readable as long as packets wait in it.
   int wakeup_fd() const override { return sockets_.receiver.fd(); }
-  void abandon_in_child() override;
   bool arm_wakeup() override { return received_.is_empty(); }
 
  private:

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 namespace uet::udp {
 
@@ -51,7 +53,9 @@ void discover_path_mtu(int fd, bool is_v4, bool may_fragment) {
 Descriptor open_bound(const UdpSocketsConfig& config, std::uint16_t port,
                       bool shares_port = false) {
   const bool is_v4 = config.address.is_v4();
-  Descriptor d(socket(is_v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  auto d = Descriptor::open([is_v4] {
+    return socket(is_v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  });
   if (!d) return d;
   if (shares_port) set_option(d.fd(), SOL_SOCKET, SO_REUSEPORT, 1);
   const SocketAddress local(config.address, port, config.scope);
@@ -65,7 +69,23 @@ Descriptor open_bound(const UdpSocketsConfig& config, std::uint16_t port,
     errno = why;
     return Descriptor();
   }
+  if (port != 0) d.note_port(config.address.host(), port);
   return d;
+}
+
+/// The socket that receives. Sleeps while a child of this process may have the one before it.
+Descriptor open_receiver(const UdpSocketsConfig& config) {
+  constexpr std::chrono::milliseconds kInterval{1};
+  for (;;) {
+    Descriptor d = open_bound(config, config.port);
+    if (d || errno != EADDRINUSE) return d;
+    const auto closed = closed_for(config.address.host(), config.port);
+    if (!closed || *closed >= kChildPatience) {
+      errno = EADDRINUSE;
+      return d;
+    }
+    std::this_thread::sleep_for(kInterval);
+  }
 }
 
 std::uint16_t bound_port(int fd) {
@@ -85,15 +105,11 @@ void prepare_sender(int fd, const UdpSockets& sockets) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const char*& step) {
   const bool is_v4 = config.address.is_v4();
   sockets.config = config;
   step = "bind";
-  sockets.receiver = open_bound(config, config.port);
+  sockets.receiver = open_receiver(config);
   if (!sockets.receiver) return false;
   const int fd = sockets.receiver.fd();
   set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, config.receive_buffer_bytes);

@@ -4,31 +4,13 @@
 
 #include <array>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lib/net/fabric_address.h"
+#include "lib/udp/descriptor.h"
 #include "lib/udp/socket_address.h"
 
 namespace uet::udp {
-
-/// Owns a descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-  int fd() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 /// What is wanted of the kernel's receive buffer.
 inline constexpr int kReceiveBufferBytes = 16 << 20;
@@ -58,7 +40,8 @@ struct UdpSockets {
 };
 
 /// False: errno tells why the receiver could not be bound (EADDRINUSE, EADDRNOTAVAIL), or which
-/// later step failed; `step` names it.
+/// later step failed; `step` names it. Where this process closed the port less than kChildPatience ago and has it no longer, a child of it may
+/// have it: waits for that until so long after the closing.
 bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const char*& step);
 
 /// IP MTU of the route to `to`, what ICMP said about it included; 0 when there is none. Connects `prober`.

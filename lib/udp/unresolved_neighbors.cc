@@ -60,7 +60,8 @@ struct UnresolvedNeighbors::Table {
 
 bool UnresolvedNeighbors::look() {
   Table table;
-  const Descriptor netlink(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  const auto netlink =
+      Descriptor::open([] { return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE); });
   struct {
     nlmsghdr header;
     ndmsg neighbor;
