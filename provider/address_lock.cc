@@ -56,8 +56,13 @@ AddressLock& AddressLock::operator=(AddressLock&& other) noexcept {
   return *this;
 }
 
+/// Explicitly, since closing alone leaves the lock to a child that was made with the file open and did not run yet.
 AddressLock::~AddressLock() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ < 0) return;
+  struct flock whole = whole_file();
+  whole.l_type = F_UNLCK;
+  (void)fcntl(fd_, F_OFD_SETLK, &whole);
+  close(fd_);
 }
 
 std::optional<AddressLock> AddressLock::acquire(net::FabricAddress address, pid_t& holder) {

@@ -21,9 +21,10 @@ class AddressLock {
   AddressLock& operator=(AddressLock&& other) noexcept;
   ~AddressLock();
 
-  /// Nothing when another process holds the address; `holder` is then its pid, or 0 when unknown.
+  /// Nothing when another process holds the address, or another copy of this library in this process; `holder` is then the process, or 0 when
+  /// unknown.
   static std::optional<AddressLock> acquire(net::FabricAddress address, pid_t& holder);
-  /// Whether another process holds it, without taking it; `holder` as above.
+  /// Whether one of these holds it, without taking it; `holder` as above.
   static bool is_held(net::FabricAddress address, pid_t& holder);
   /// In a child made by fork(): the lock is the parent's alone.
   void abandon_in_child();

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "lib/udp/descriptor.h"
 #include "lib/udp/local_addresses.h"
 #include "lib/udp/udp_sockets.h"
 #include "provider/provider.h"
@@ -11,17 +13,46 @@
 namespace uet::provider {
 namespace {
 
-void add_refusal(std::string& why, const PortChoice& choice, pid_t holder) {
-  why += (why.empty() ? "" : "; ") + choice.address.to_string() + " is used by " +
-         (holder != 0 ? "process " + std::to_string(holder) : "another process");
+/// Why each of some addresses is not to be had.
+class Refusals {
+ public:
+  explicit Refusals(std::string why) : why_(std::move(why)) {}
+
+  /// `holder`: of the lock, 0 when unknown. `closed_here`: this process had the UDP port before.
+  void add(const PortChoice& choice, pid_t holder, bool closed_here = false) {
+    const bool is_own = holder == getpid();
+    is_taken_ = true;
+    can_be_ended_ = can_be_ended_ || !is_own;
+    why_ += (why_.empty() ? "" : "; ") + choice.address.to_string() + " is used by ";
+    if (is_own)
+      why_ +=
+          "another copy of this provider in this process, or in another container by the process "
+          "with the number of this one";
+    else if (holder != 0)
+      why_ += "process " + std::to_string(holder);
+    else
+      why_ += closed_here ? "a child of this process, or by another process" : "another process";
+  }
+  /// What kept others away, and what helps where that is processes.
+  std::string text() const {
+    if (!is_taken_) return why_;
+    return why_ + (can_be_ended_ ? ": end it, or set" : ": set") +
+           " FI_UET_ADDR to another address, or to several (a|b), of which each process takes the "
+           "first that is free";
+  }
+
+ private:
+  std::string why_;
+  bool is_taken_ = false, can_be_ended_ = false;
+};
+
+std::uint16_t udp_port_of(const PortChoice& choice, const fep::Settings& settings) {
+  return choice.address.udp_port_or(static_cast<std::uint16_t>(settings.udp_port));
 }
 
-/// Nothing is left: what kept others away, and what helps where that is processes.
-std::string nothing_free(const std::string& why, bool is_taken) {
-  if (!is_taken) return why;
-  return why +
-         ": end it, or set FI_UET_ADDR to another address, or to several (a|b), of which each "
-         "process takes the first that is free";
+bool was_closed_here(const PortChoice& choice, const fep::Settings& settings) {
+  return choice.is_one_udp_port() &&
+         udp::closed_for(choice.address.host(), udp_port_of(choice, settings)).has_value();
 }
 
 /// Nothing is configured: what the user should know of an address that no other host can reach. Empty: others can.
@@ -41,9 +72,8 @@ bool contains(const std::vector<net::FabricAddress>& all, net::FabricAddress add
 }  // namespace
 
 bool is_held_by_stranger(const PortChoice& choice, const fep::Settings& settings) {
-  const auto usual = static_cast<std::uint16_t>(settings.udp_port);
   return choice.is_one_udp_port() &&
-         udp::is_port_taken(choice.address.host(), choice.address.udp_port_or(usual));
+         udp::is_port_taken(choice.address.host(), udp_port_of(choice, settings));
 }
 
 void PortPicker::lose(net::FabricAddress address) {
@@ -56,19 +86,18 @@ const PortPicker::Held* PortPicker::held(net::FabricAddress address) const {
 }
 
 PortPicker::Picked PortPicker::first_free(Candidates candidates) const {
-  bool is_taken = false;
+  Refusals refusals(std::move(candidates.why_none));
   for (PortChoice& choice : candidates.ports) {
     if (const Held* ours = held(choice.address)) return ours->choice;
     pid_t holder = 0;
     if (!AddressLock::is_held(choice.address, holder)) return choice;
-    add_refusal(candidates.why_none, choice, holder);
-    is_taken = true;
+    refusals.add(choice, holder);
   }
-  return nothing_free(candidates.why_none, is_taken);
+  return refusals.text();
 }
 
 PortPicker::Picked PortPicker::take_first(const fep::Settings& settings, Candidates candidates) {
-  bool is_taken = false;
+  Refusals refusals(std::move(candidates.why_none));
   for (PortChoice& choice : candidates.ports) {
     if (const Held* ours = held(choice.address)) return ours->choice;
     pid_t holder = 0;
@@ -77,10 +106,9 @@ PortPicker::Picked PortPicker::take_first(const fep::Settings& settings, Candida
       held_.push_back(Held{choice, std::move(*lock)});
       return choice;
     }
-    add_refusal(candidates.why_none, choice, holder);
-    is_taken = true;
+    refusals.add(choice, holder, was_closed_here(choice, settings));
   }
-  return nothing_free(candidates.why_none, is_taken);
+  return refusals.text();
 }
 
 /// What was said once is said again, and what else is taken is like it if possible.

@@ -44,6 +44,7 @@ constinit std::atomic<std::uint64_t> traffic_random{0}, traffic_failures{0};
 constinit std::atomic<bool> loses_arrivals{false};
 constinit std::atomic<bool> fails_accepts{false}, hides_live_folders{false};
 constinit std::atomic<std::uint64_t> accept_failures{0};
+constinit std::atomic<void (*)()> in_use_call{nullptr};
 
 std::uint64_t next_random() {
   std::uint64_t x = traffic_random.fetch_add(0x9e37'79b9'7f4a'7c15);
@@ -125,6 +126,9 @@ void fail_opening(std::uint64_t n) {
 bool has_failed_opening() {
   return openings.has_failed();
 }
+void when_address_in_use(void (*call)()) {
+  in_use_call = call;
+}
 void fail_accepts(bool fails) {
   accept_failures = 0;
   fails_accepts = fails;
@@ -195,7 +199,12 @@ VISIBLE int socket(int domain, int type, int protocol) noexcept {
 }
 VISIBLE int bind(int fd, const sockaddr* address, socklen_t length) noexcept {
   static auto* const next = real<int(int, const sockaddr*, socklen_t)>("bind");
-  return is_refused() ? -1 : next(fd, address, length);
+  if (is_refused()) return -1;
+  const int status = next(fd, address, length);
+  if (status == 0 || errno != EADDRINUSE) return status;
+  if (void (*const call)() = in_use_call) call();
+  errno = EADDRINUSE;
+  return status;
 }
 VISIBLE int accept4(int fd, sockaddr* address, socklen_t* length, int flags) {
   static auto* const next = real<int(int, sockaddr*, socklen_t*, int)>("accept4");

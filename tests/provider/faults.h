@@ -16,6 +16,9 @@ bool has_failed_allocation();
 void fail_opening(std::uint64_t n);
 bool has_failed_opening();
 
+/// From now on this is called, in the thread concerned, where bind() finds an address in use; null: nothing is.
+void when_address_in_use(void (*call)());
+
 /// From now on, or no longer, no connection is accepted for want of a descriptor.
 void fail_accepts(bool fails);
 /// How often that was tried since.

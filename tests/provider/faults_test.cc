@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -229,6 +231,102 @@ TEST_F(FaultsTest, socket_descriptor_or_thread__each_may_be_refused) {
   for (int s = 1; s < SIGRTMAX; ++s) {
     EXPECT_EQ(sigismember(&signals_before, s), sigismember(&signals_after, s)) << strsignal(s);
   }
+}
+
+/// A child of this process that has what was open when it was made: its handlers of fork() do not run.
+class HoldingChild {
+ public:
+  HoldingChild() {
+    EXPECT_EQ(pipe(life_), 0);
+    pid_ = _Fork();
+    if (pid_ == 0) {
+      alarm(60);
+      ::close(life_[1]);
+      char none;
+      (void)!read(life_[0], &none, 1);
+      _exit(0);
+    }
+    ::close(life_[0]);
+    latest = this;
+    refusals = 0;
+    when_address_in_use([] { ++refusals; });
+  }
+  HoldingChild(const HoldingChild&) = delete;
+  HoldingChild& operator=(const HoldingChild&) = delete;
+  ~HoldingChild() {
+    when_address_in_use(nullptr);
+    release();
+  }
+
+  /// Ends with the first call that finds an address in use.
+  void release_when_in_use() {
+    when_address_in_use([] {
+      ++refusals;
+      latest->release();
+    });
+  }
+  static int refusals_met() { return refusals; }
+
+ private:
+  void release() {
+    if (pid_ < 0) return;
+    ::close(life_[1]);
+    waitpid(std::exchange(pid_, -1), nullptr, 0);
+  }
+
+  static inline HoldingChild* latest = nullptr;
+  static inline int refusals = 0;
+  int life_[2] = {-1, -1};
+  pid_t pid_ = -1;
+};
+
+class FaultsPortTest : public ::testing::Test {
+ protected:
+  ~FaultsPortTest() override {
+    if (domain_ != nullptr) fi_close(&domain_->fid);
+    if (fabric_ != nullptr) fi_close(&fabric_->fid);
+  }
+  /// A domain, and nothing else.
+  void open(const std::string& address) {
+    info_ = get_info(make_hints().get(), nullptr, FI_VERSION(1, 17), address.c_str(), nullptr,
+                     FI_SOURCE | FI_NUMERICHOST);
+    ASSERT_NE(info_, nullptr);
+    ASSERT_EQ(fi_fabric(info_->fabric_attr, &fabric_, nullptr), 0);
+    ASSERT_EQ(open_domain(), 0);
+  }
+  int open_domain() { return fi_domain(fabric_, info_.get(), &domain_, nullptr); }
+  void close_domain() { ASSERT_EQ(fi_close(&std::exchange(domain_, nullptr)->fid), 0); }
+
+ private:
+  Info info_;
+  fid_fabric* fabric_ = nullptr;
+  fid_domain* domain_ = nullptr;
+};
+
+TEST_F(FaultsPortTest, is_waited_for_while_a_child_has_not_run_yet) {
+  open(address_of(3));
+  ASSERT_FALSE(HasFatalFailure());
+  HoldingChild child;
+  child.release_when_in_use();
+  close_domain();
+  EXPECT_EQ(open_domain(), 0);
+  EXPECT_EQ(HoldingChild::refusals_met(), 1);
+}
+
+TEST_F(FaultsPortTest, that_a_child_keeps__is_refused_and_the_child_is_named) {
+  open(address_of(4));
+  ASSERT_FALSE(HasFatalFailure());
+  {
+    const HoldingChild child;
+    close_domain();
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(open_domain(), -FI_ENODEV);
+    const std::string told = ::testing::internal::GetCapturedStderr();
+    EXPECT_NE(told.find("is used by a child of this process"), std::string::npos) << told;
+    EXPECT_EQ(told.find(std::to_string(getpid())), std::string::npos) << told;
+    EXPECT_GT(HoldingChild::refusals_met(), 1);
+  }
+  EXPECT_EQ(open_domain(), 0);
 }
 
 /// Everything arrives once and in order, whatever the calls for it say.
