@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -91,9 +92,9 @@ std::optional<net::FabricAddress> Interface::primary() const {
   return addresses.front();
 }
 
-std::vector<Interface> list_interfaces() {
+base::Result<std::vector<Interface>, int> list_interfaces() {
   ifaddrs* head = nullptr;
-  if (getifaddrs(&head) != 0) return {};
+  if (getifaddrs(&head) != 0) return errno;
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(head, freeifaddrs);
   std::vector<Interface> out;
   for (const ifaddrs* entry = head; entry != nullptr; entry = entry->ifa_next) {

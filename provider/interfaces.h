@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/result.h"
 #include "lib/net/fabric_address.h"
 
 namespace uet::provider {
@@ -36,8 +37,8 @@ struct Interface {
   std::optional<net::FabricAddress> primary() const;
 };
 
-/// In the kernel's order. Empty when the kernel does not tell.
-std::vector<Interface> list_interfaces();
+/// In the kernel's order; errno where the kernel does not tell.
+base::Result<std::vector<Interface>, int> list_interfaces();
 
 /// The interface that holds `address`; all of 127.0.0.0/8 is on the loopback interface.
 const Interface* find_interface(const std::vector<Interface>& all, net::FabricAddress address);

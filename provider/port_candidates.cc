@@ -6,6 +6,7 @@
 #include "fep/settings/port_entries.h"
 #include "lib/net/port_name.h"
 #include "lib/net/shared_ports.h"
+#include "lib/udp/local_addresses.h"
 #include "provider/provider.h"
 
 namespace uet::provider {
@@ -154,10 +155,14 @@ base::Result<PortChoice, std::string> resolve_udp(const fep::Settings& settings,
   return with_planes(interfaces, udp_choice(*i, *i->primary(), spec));
 }
 
+/// Or errno.
+using Listed = base::Result<std::vector<Interface>, int>;
+
 base::Result<PortChoice, std::string> resolve(const fep::Settings& settings,
-                                              const std::vector<Interface>& interfaces,
-                                              const std::string& spec, const std::string& address) {
-  if (is_udp(spec)) return resolve_udp(settings, interfaces, spec, address);
+                                              const Listed& interfaces, const std::string& spec,
+                                              const std::string& address) {
+  if (is_udp(spec) && !interfaces) return udp::why_not_listed(interfaces.error());
+  if (is_udp(spec)) return resolve_udp(settings, *interfaces, spec, address);
   const auto parsed = net::FabricAddress::parse(address);
   if (!parsed) {
     return address.empty() ? "the port " + spec + " needs an address: set FI_UET_ADDR"
@@ -182,8 +187,8 @@ void add_shared(const fep::Settings& settings, std::vector<PortChoice>& out) {
 }
 
 /// Entries that cannot be used are left out; `why` collects the reasons.
-std::vector<PortChoice> configured(const fep::Settings& settings,
-                                   const std::vector<Interface>& interfaces, std::string& why) {
+std::vector<PortChoice> configured(const fep::Settings& settings, const Listed& interfaces,
+                                   std::string& why) {
   std::vector<PortChoice> out;
   for (const fep::PortEntry& entry : fep::port_entries(settings)) {
     auto choice =
@@ -233,8 +238,10 @@ Candidates own_ports(const fep::Settings& settings) {
   const auto interfaces = list_interfaces();
   if (is_configured(settings)) {
     out.ports = configured(settings, interfaces, out.why_none);
+  } else if (!interfaces) {
+    out.why_none = udp::why_not_listed(interfaces.error());
   } else {
-    out.ports = unconfigured(settings, interfaces);
+    out.ports = unconfigured(settings, *interfaces);
     if (out.ports.empty())
       out.why_none = "no network interface is up, not even lo: ip link set lo up";
   }
@@ -242,7 +249,7 @@ Candidates own_ports(const fep::Settings& settings) {
 }
 
 Candidates ports_at(const fep::Settings& settings, net::FabricAddress address) {
-  const auto interfaces = list_interfaces();
+  const Listed interfaces = list_interfaces();
   Candidates out;
   std::string ignored;
   if (is_configured(settings)) out.ports = configured(settings, interfaces, ignored);
@@ -252,8 +259,13 @@ Candidates ports_at(const fep::Settings& settings, net::FabricAddress address) {
   const bool udp_only = std::ranges::all_of(settings.ports, is_udp);
   const bool may_be_ours =
       address.udp_port() == 0 || (net::is_shared_port(address.udp_port()) && settings.keys.empty());
-  if (const Interface* i = find_interface(interfaces, address);
-      out.ports.empty() && udp_only && may_be_ours && i != nullptr) {
+  if (!out.ports.empty()) return out;
+  if (!interfaces) {
+    out.why_none = udp::why_not_listed(interfaces.error());
+    return out;
+  }
+  if (const Interface* i = find_interface(*interfaces, address);
+      udp_only && may_be_ours && i != nullptr) {
     out.ports.push_back(udp_choice(*i, address, "udp"));
     add_shared(settings, out.ports);
   }

@@ -9,9 +9,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+
+#include "lib/udp/descriptor.h"
 
 namespace uet::udp {
 
@@ -39,28 +42,36 @@ unsigned prefix_length_of(const sockaddr* mask, bool is_v4) {
   return n;
 }
 
-/// Calls `take` for each entry with an IPv4 or IPv6 address.
+/// Calls `take` for each entry with an IPv4 or IPv6 address. errno, or 0.
 template <typename Take>
-void for_each_address(Take&& take) {
+int for_each_address(Take&& take) {
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return;
+  if (getifaddrs(&list) != 0) return errno;
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr) continue;
     const int family = i->ifa_addr->sa_family;
     if (family == AF_INET || family == AF_INET6) take(*i);
   }
+  return 0;
+}
+
+/// For questions to the kernel.
+Descriptor any_socket() {
+  return Descriptor::open([] { return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); });
 }
 
 }  // namespace
 
-std::vector<LocalAddress> local_addresses() {
+base::Result<std::vector<LocalAddress>, int> local_addresses() {
   std::vector<LocalAddress> out;
   const PassingAddresses passing = PassingAddresses::read();
-  for_each_address([&](const ifaddrs& i) {
+  int unknown = 0;
+  const int error = for_each_address([&](const ifaddrs& i) {
     LocalAddress a;
     a.interface = i.ifa_name;
-    a.interface_index = if_nametoindex(i.ifa_name);
+    a.interface_index = interface_index(a.interface);
+    if (a.interface_index == 0 && errno != ENODEV) unknown = errno;
     a.address = address_of(*i.ifa_addr);
     a.rank = passing.rank_of(a.interface, a.address);
     a.prefix_length = prefix_length_of(i.ifa_netmask, i.ifa_addr->sa_family == AF_INET);
@@ -68,6 +79,7 @@ std::vector<LocalAddress> local_addresses() {
     a.is_loopback = (i.ifa_flags & IFF_LOOPBACK) != 0;
     out.push_back(std::move(a));
   });
+  if (error != 0 || unknown != 0) return error != 0 ? error : unknown;
   std::stable_sort(out.begin(), out.end(), [](const LocalAddress& x, const LocalAddress& y) {
     return x.interface_index < y.interface_index;
   });
@@ -80,12 +92,21 @@ std::vector<net::FabricAddress> bare_local_addresses() {
   return out;
 }
 
-unsigned interface_index(const std::string& name) {
-  return name.empty() || name.size() >= IFNAMSIZ ? 0 : if_nametoindex(name.c_str());
+std::string why_not_listed(int error) {
+  return "cannot list the network interfaces: " + error_text(error);
 }
 
-bool interface_exists(const std::string& name) {
-  return interface_index(name) != 0;
+/// Not if_nametoindex(), whose errno says nothing where there is no descriptor left.
+unsigned interface_index(const std::string& name) {
+  if (name.empty() || name.size() >= IFNAMSIZ) {
+    errno = ENODEV;
+    return 0;
+  }
+  const Descriptor d = any_socket();
+  ifreq request{};
+  name.copy(request.ifr_name, IFNAMSIZ - 1);
+  const bool has_one = d && ioctl(d.fd(), SIOCGIFINDEX, &request) == 0;
+  return has_one ? static_cast<unsigned>(request.ifr_ifindex) : 0;
 }
 
 bool interface_is_running(int any_socket, const std::string& name) {
@@ -96,13 +117,11 @@ bool interface_is_running(int any_socket, const std::string& name) {
 }
 
 std::size_t interface_mtu(const std::string& name) {
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || name.size() >= IFNAMSIZ) return 0;
+  const Descriptor d = any_socket();
+  if (!d || name.size() >= IFNAMSIZ) return 0;
   ifreq request{};
   name.copy(request.ifr_name, IFNAMSIZ - 1);
-  const bool ok = ioctl(fd, SIOCGIFMTU, &request) == 0;
-  close(fd);
-  return ok ? static_cast<std::size_t>(request.ifr_mtu) : 0;
+  return ioctl(d.fd(), SIOCGIFMTU, &request) == 0 ? static_cast<std::size_t>(request.ifr_mtu) : 0;
 }
 
 base::BitRate interface_rate(const std::string& name) {
@@ -128,10 +147,6 @@ LocalAddress primary_of(std::span<const LocalAddress> all, const std::string& in
     if (best.interface.empty() || a.rank < best.rank) best = a;
   }
   return best;
-}
-
-LocalAddress primary_address(const std::string& interface) {
-  return primary_of(local_addresses(), interface);
 }
 
 std::string loopback_warning(const net::FabricAddress& address) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/net/fabric_address.h"
 #include "lib/udp/passing_addresses.h"
@@ -22,13 +23,14 @@ struct LocalAddress {
   bool is_loopback = false;
 };
 
-/// Every IPv4 and IPv6 address, in the kernel's order of interfaces; empty when it will not tell.
-std::vector<LocalAddress> local_addresses();
-/// The addresses alone, for a fraction of the time.
+/// Every IPv4 and IPv6 address, in the kernel's order of interfaces; errno where it does not tell.
+base::Result<std::vector<LocalAddress>, int> local_addresses();
+/// The addresses alone, for a fraction of the time; none where the kernel does not tell.
 std::vector<net::FabricAddress> bare_local_addresses();
+/// What a user is told where a list was refused with errno `error`.
+std::string why_not_listed(int error);
 
-bool interface_exists(const std::string& name);
-/// 0 when there is none of this name.
+/// 0 with errno: ENODEV when there is none of this name, else why the kernel does not tell.
 unsigned interface_index(const std::string& name);
 /// Up, and with a carrier. `any_socket` saves opening one.
 bool interface_is_running(int any_socket, const std::string& name);
@@ -41,9 +43,7 @@ std::string no_place_warning(const net::FabricAddress& network, const net::Fabri
 base::BitRate interface_rate(const std::string& name);
 
 /// The address that a program would expect of `interface`, which is the one with the lowest rank; of the first interface that is up and
-/// not the loopback when `interface` is empty. Null `interface` in the result: there is none.
-LocalAddress primary_address(const std::string& interface = {});
-/// The same among `all`, which are in the order of local_addresses().
+/// not the loopback when `interface` is empty. Null `interface` in the result: there is none. `all` are in the order of local_addresses().
 LocalAddress primary_of(std::span<const LocalAddress> all, const std::string& interface);
 
 }  // namespace uet::udp

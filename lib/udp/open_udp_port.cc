@@ -1,7 +1,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <span>
 #include <vector>
 
 #include "lib/net/link_messages.h"
@@ -39,8 +39,11 @@ bool check_request(const net::PortRequest& request, const UdpPortName& spec, std
              spec.address != request.address) {
     error = "two addresses are configured: " + spec.address.to_string() + " and " +
             request.address.to_string() + "; leave one out";
-  } else if (!spec.interface.empty() && !interface_exists(spec.interface)) {
-    error = "no interface or address '" + spec.interface + "' on this host; `ip addr` lists them";
+  } else if (!spec.interface.empty() && interface_index(spec.interface) == 0) {
+    error =
+        errno == ENODEV
+            ? "no interface or address '" + spec.interface + "' on this host; `ip addr` lists them"
+            : "cannot look for the interface " + spec.interface + ": " + error_text(errno);
   } else {
     return true;
   }
@@ -49,14 +52,15 @@ bool check_request(const net::PortRequest& request, const UdpPortName& spec, std
 
 /// A port at `wanted` has the MTU and the name of the interface there; one that is named beside it would be neither. Planes share one address.
 bool check_place(const net::PortRequest& request, const UdpPortName& spec,
-                 const FabricAddress& wanted, std::string& error) {
+                 const FabricAddress& wanted, std::span<const LocalAddress> all,
+                 std::string& error) {
   if (!net::is_unicast(wanted)) {
     error = wanted.to_string() + " is not a unicast address; set FI_UET_ADDR to one";
     return false;
   }
   if (request.planes > 1 || spec.interface.empty()) return true;
   std::string holder;
-  for (const LocalAddress& a : local_addresses()) {
+  for (const LocalAddress& a : all) {
     if (a.address != wanted.host() && !(a.is_loopback && wanted.is_loopback())) continue;
     if (a.interface == spec.interface) return true;
     holder = a.interface;
@@ -68,9 +72,10 @@ bool check_place(const net::PortRequest& request, const UdpPortName& spec,
 }
 
 /// The interface that has `address`; the loopback for all of 127/8.
-Place place_of(const FabricAddress& address, const std::string& interface) {
+Place place_of(const FabricAddress& address, const std::string& interface,
+               std::span<const LocalAddress> all) {
   Place place{.address = address, .interface = interface};
-  for (const LocalAddress& a : local_addresses()) {
+  for (const LocalAddress& a : all) {
     const bool fits = a.address == address.host() || (a.is_loopback && address.is_loopback());
     if (!fits || !(interface.empty() || a.interface == interface)) continue;
     place.interface = a.interface;
@@ -116,7 +121,7 @@ bool bind_at(const Place& place, const net::PortRequest& request, const UdpPortN
     error = "no permission to tie a socket to " + place.interface +
             ": several planes need Linux 5.7 or CAP_NET_RAW";
   } else {
-    error = "cannot " + std::string(step) + " on " + address + ": " + std::strerror(why);
+    error = "cannot " + std::string(step) + " on " + address + ": " + error_text(why);
   }
   errno = why;
   return false;
@@ -125,11 +130,12 @@ bool bind_at(const Place& place, const net::PortRequest& request, const UdpPortN
 /// Where a process that names no address may be, in the order in which it takes the first that is free: at the primary address of `interface`,
 /// or of the first one of this host; at a UDP port beside that of the process which has it; where no interface is named, at a spare loopback
 /// address.
-std::vector<Place> places(const net::PortRequest& request, const std::string& interface) {
+std::vector<Place> places(const net::PortRequest& request, const std::string& interface,
+                          std::span<const LocalAddress> all) {
   std::vector<Place> out;
-  const LocalAddress primary = primary_address(interface);
+  const LocalAddress primary = primary_of(all, interface);
   if (!primary.interface.empty()) {
-    out.push_back(place_of(primary.address, primary.interface));
+    out.push_back(place_of(primary.address, primary.interface, all));
     const bool shares = request.may_share && request.planes == 1 && primary.address.is_v4() &&
                         !primary.address.is_loopback();
     for (std::uint16_t i = 0; shares && i < net::kSharedPorts; ++i) {
@@ -138,7 +144,7 @@ std::vector<Place> places(const net::PortRequest& request, const std::string& in
     }
   }
   if (!interface.empty()) return out;
-  const Place loopback = place_of(FabricAddress::from_v4(kFirstSpare), {});
+  const Place loopback = place_of(FabricAddress::from_v4(kFirstSpare), {}, all);
   for (std::uint32_t spare = kFirstSpare; spare <= kLastSpare; ++spare) {
     out.push_back(loopback);
     out.back().address = FabricAddress::from_v4(spare);
@@ -156,13 +162,21 @@ void warn_of_loopback(const std::string& warning) {
 bool bind_somewhere(const net::PortRequest& request, const UdpPortName& spec, Place& place,
                     UdpSockets& sockets, std::string& error) {
   const FabricAddress wanted = spec.address.is_unspecified() ? request.address : spec.address;
+  const auto listed = local_addresses();
   if (!wanted.is_unspecified()) {
-    if (!check_place(request, spec, wanted, error)) return false;
-    place = place_of(wanted, spec.interface);
+    // Without the list: binding says whether the address can be had.
+    const std::span<const LocalAddress> all =
+        listed ? std::span<const LocalAddress>(*listed) : std::span<const LocalAddress>();
+    if (!check_place(request, spec, wanted, all, error)) return false;
+    place = place_of(wanted, spec.interface, all);
     return bind_at(place, request, spec, sockets, error);
   }
+  if (!listed) {
+    error = why_not_listed(listed.error());
+    return false;
+  }
   error = "interface " + spec.interface + " has no address; `ip addr add` gives it one";
-  const std::vector<Place> candidates = places(request, spec.interface);
+  const std::vector<Place> candidates = places(request, spec.interface, *listed);
   for (const Place& candidate : candidates) {
     place = candidate;
     if (bind_at(place, request, spec, sockets, error)) {

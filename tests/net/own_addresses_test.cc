@@ -23,7 +23,8 @@ constexpr Duration kTick = Duration::from_ms(10);
 class OwnAddressesTest : public ::testing::Test {
  protected:
   OwnAddressesTest() {
-    for (const LocalAddress& l : local_addresses()) {
+    const auto all = local_addresses();
+    for (const LocalAddress& l : all.value()) {
       const bool is_listed_only = !(l.address.is_v4() && l.is_loopback);
       if (is_listed_only && !l.address.is_link_local()) own_ = l.address;
     }

@@ -2,11 +2,14 @@
 
 #include <ifaddrs.h>
 
+#include <cerrno>
+
 namespace uet::udp::test {
 namespace {
 
 std::size_t count = 0;
 bool hides_addresses = false;
+int refusal = 0;
 
 }  // namespace
 
@@ -15,6 +18,9 @@ std::size_t enumerations() {
 }
 void hide_addresses(bool hides) {
   hides_addresses = hides;
+}
+void refuse_addresses(int error) {
+  refusal = error;
 }
 
 }  // namespace uet::udp::test
@@ -27,6 +33,10 @@ int __wrap_getifaddrs(ifaddrs** list);
 int __wrap_getifaddrs(ifaddrs** list) {
   ++uet::udp::test::count;
   *list = nullptr;
+  if (uet::udp::test::refusal != 0) {
+    errno = uet::udp::test::refusal;
+    return -1;
+  }
   return uet::udp::test::hides_addresses ? 0 : __real_getifaddrs(list);
 }
 }

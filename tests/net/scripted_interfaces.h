@@ -10,5 +10,7 @@ std::size_t enumerations();
 
 /// From now on, or no longer, the list is empty.
 void hide_addresses(bool hides);
+/// From now on the list is refused with errno `error`; 0: no longer.
+void refuse_addresses(int error);
 
 }  // namespace uet::udp::test

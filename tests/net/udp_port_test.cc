@@ -2,13 +2,16 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <set>
 #include <thread>
 
 #include "lib/udp/local_addresses.h"
+#include "tests/net/scripted_interfaces.h"
 
 namespace uet::udp {
 
@@ -168,7 +171,9 @@ TEST_F(UdpPortTest, wire_entropy__is_idempotent) {
 
 TEST_F(UdpPortTest, send__works_over_ipv6) {
   bool has_loopback = false;
-  for (const LocalAddress& l : local_addresses()) has_loopback |= l.address == address("::1");
+  const auto all = local_addresses();
+  ASSERT_TRUE(all);
+  for (const LocalAddress& l : *all) has_loopback |= l.address == address("::1");
   if (!has_loopback) GTEST_SKIP() << "this machine has no ::1";
   auto a = open("udp:::1");
   ASSERT_TRUE(a) << error_;
@@ -255,6 +260,27 @@ TEST_F(UdpPortTest, open__by_interface) {
   ASSERT_TRUE(a) << error_;
   EXPECT_EQ(a->facts().name, "udp:lo");
   EXPECT_TRUE(a->facts().address.is_loopback());
+}
+
+TEST_F(UdpPortTest, open__says_that_the_interfaces_cannot_be_listed) {
+  test::refuse_addresses(EMFILE);
+  EXPECT_FALSE(open("udp"));
+  EXPECT_NE(error_.find("cannot list the network interfaces: Too many open files"),
+            std::string::npos)
+      << error_;
+  EXPECT_TRUE(open("udp:127.0.0.1")) << error_ << ": needs no list";
+  test::refuse_addresses(0);
+}
+
+TEST_F(UdpPortTest, open__says_that_there_is_no_descriptor_left_to_look_for_an_interface) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  EXPECT_FALSE(open("udp:lo"));
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_NE(error_.find("cannot look for the interface lo: Too many open files"), std::string::npos)
+      << error_;
 }
 
 TEST_F(UdpPortTest, open__errors_say_what_to_do) {

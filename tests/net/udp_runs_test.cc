@@ -36,8 +36,9 @@ class UdpRunsTest : public testing::TestWithParam<Kind> {
   void SetUp() override {
     const Kind& k = GetParam();
     bool has_v6 = false;
-    for (const LocalAddress& l : local_addresses())
-      has_v6 |= l.address == *FabricAddress::parse("::1");
+    const auto all = local_addresses();
+    ASSERT_TRUE(all);
+    for (const LocalAddress& l : *all) has_v6 |= l.address == *FabricAddress::parse("::1");
     if (std::strchr(k.a, '.') == nullptr && !has_v6) GTEST_SKIP() << "this machine has no ::1";
     a_ = open(k.a, k.a_merges);
     b_ = std::strcmp(k.a, k.b) == 0 ? nullptr : open(k.b, k.b_merges);

@@ -329,6 +329,22 @@ TEST_F(FaultsPortTest, that_a_child_keeps__is_refused_and_the_child_is_named) {
   EXPECT_EQ(open_domain(), 0);
 }
 
+TEST_F(FaultsTest, getinfo__without_a_descriptor_says_so) {
+  const Variable address("FI_UET_ADDR", address_of(5));
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ::testing::internal::CaptureStderr();
+  setrlimit(RLIMIT_NOFILE, &none);
+  const Info info = get_info(make_hints().get());
+  setrlimit(RLIMIT_NOFILE, &before);
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(info, nullptr);
+  EXPECT_NE(told.find("cannot list the network interfaces: Too many open files"), std::string::npos)
+      << told;
+  EXPECT_EQ(told.find("ip addr add"), std::string::npos) << told;
+}
+
 /// Everything arrives once and in order, whatever the calls for it say.
 TEST_F(FaultsTest, calls_that_move_packets__may_fail_now_and_then) {
   for (const std::uint32_t percent : {2u, 10u, 30u}) {
