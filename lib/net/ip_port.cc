@@ -201,7 +201,10 @@ void IpPort::on_arp(Instant now, const ParsedFrame& parsed, Packet frame) {
         now, arp->sender_mac == format_.mac ? DropReason::kNotForUs : DropReason::kAddressConflict,
         frame.size());
   const bool asks_us = arp->operation == ArpMessage::kRequest && target == config_.address;
-  const bool is_new = on_claim(now, sender, arp->sender_mac, asks_us);
+  const bool answers_us =
+      arp->operation == ArpMessage::kReply && target == config_.address && !parsed.to_group;
+  const Claim claim = asks_us ? Claim::kQuestion : answers_us ? Claim::kAnswer : Claim::kNews;
+  const bool is_new = on_claim(now, sender, arp->sender_mac, claim);
   if (asks_us && config_.answers) {
     if (!send_arp(ArpMessage::kReply, parsed.source_mac, sender))
       trace_.drop(now, DropReason::kTransmitFull, frame.size());
@@ -259,13 +262,14 @@ void IpPort::on_neighbor_message(Instant now, const ParsedFrame& parsed, Packet 
     // Asked by unicast, a host may leave its MAC out: it is the one that it was asked at. [RFC 4861 7.2.4]
     const bool confirms = has_mac && !message->mac && message->is_solicited;
     const auto mac = confirms ? std::optional(known->mac) : message->mac;
-    if (!mac || !on_claim(now, message->target, *mac, /*may_create=*/false))
+    const Claim claim = message->is_solicited && !parsed.to_group ? Claim::kAnswer : Claim::kNews;
+    if (!mac || !on_claim(now, message->target, *mac, claim))
       trace_.drop(now, DropReason::kIcmpIgnored, bytes);
     return;
   }
   if (!is_ours) return trace_.drop(now, DropReason::kNotForUs, bytes);
   const bool is_anonymous = parsed.source.is_unspecified();
-  if (message->mac && !is_anonymous) on_claim(now, parsed.source, *message->mac, true);
+  if (message->mac && !is_anonymous) on_claim(now, parsed.source, *message->mac, Claim::kQuestion);
   if (!config_.answers) return;
   // A host without an address wants to know whether ours is free: all nodes get the answer.
   constexpr std::array<std::uint8_t, 16> kAllNodes{0xff, 0x02, 0, 0, 0, 0, 0, 0,
@@ -425,11 +429,10 @@ void IpPort::on_deadline(Instant now) {
 }
 
 /// True when it told us something: the neighbor is known now.
-bool IpPort::on_claim(Instant now, const FabricAddress& who, const MacAddress& mac,
-                      bool may_create) {
+bool IpPort::on_claim(Instant now, const FabricAddress& who, const MacAddress& mac, Claim claim) {
   // The gateway may be outside of the prefix (a point-to-point or /32 set-up).
   if (who == config_.address || !(is_on_link(who) || who == config_.gateway)) return false;
-  Neighbor* neighbor = neighbors_.on_claim(now, who, mac, may_create);
+  Neighbor* neighbor = neighbors_.on_claim(now, who, mac, claim);
   if (neighbor == nullptr) return false;
   while (neighbor->waiting.size != 0) {
     TxPacket tx = waiting_.pop(neighbor->waiting);
@@ -460,7 +463,8 @@ void IpPort::run_due(Instant now) {
 
 void IpPort::ask_resolver(Instant now, const Neighbor& neighbor) {
   MacAddress mac;
-  if (config_.resolver->ask(neighbor.address, mac)) on_claim(now, neighbor.address, mac, false);
+  if (config_.resolver->ask(neighbor.address, mac))
+    on_claim(now, neighbor.address, mac, Claim::kAnswer);
 }
 
 void IpPort::poll_resolver(Instant now) {
@@ -483,12 +487,13 @@ void IpPort::poll_resolver(Instant now) {
   }
 }
 
-/// A neighbor that is where it was is asked again no later for that: the resolver tells as well that it believes what it knows no longer.
+/// A neighbor that is where it was is asked again no later for that: the resolver tells as well that it believes what it knows no longer. It
+/// tells of a MAC before that is confirmed, too, so what was not asked for is a claim like any other.
 void IpPort::on_news(Instant now, const FabricAddress& who, const MacAddress& mac) {
   const Neighbor* const known = neighbors_.find(who);
   const bool is_old =
       known != nullptr && known->state == NeighborState::kReachable && known->mac == mac;
-  if (!is_old) on_claim(now, who, mac, /*may_create=*/false);
+  if (!is_old) on_claim(now, who, mac, Claim::kAnswer);
 }
 
 /// False when the device took nothing.

@@ -99,7 +99,7 @@ class IpPort final : public Port {
   void on_neighbor_message(Instant now, const ParsedFrame& parsed, Packet frame);
 
   // Address resolution.
-  bool on_claim(Instant now, const FabricAddress& who, const MacAddress& mac, bool may_create);
+  bool on_claim(Instant now, const FabricAddress& who, const MacAddress& mac, Claim claim);
   void run_due(Instant now);
   void ask_resolver(Instant now, const Neighbor& neighbor);
   void poll_resolver(Instant now);

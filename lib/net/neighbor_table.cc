@@ -63,19 +63,28 @@ Neighbor* NeighborTable::find_or_start(Instant now, const FabricAddress& address
 }
 
 Neighbor* NeighborTable::on_claim(Instant now, const FabricAddress& address, const MacAddress& mac,
-                                  bool may_create) {
+                                  Claim claim) {
   Neighbor* n = find(address);
   if (n == nullptr) {
     // Strangers may fill free places, but never push out a neighbor that we chose to talk to.
-    if (!may_create) return nullptr;
+    if (claim != Claim::kQuestion) return nullptr;
     n = add(address);
     if (n == nullptr) return nullptr;
     n->has_answered = true;
   }
   if (!std::exchange(n->has_answered, true)) unanswered_.erase(unanswered_.iterator_to(*n));
+  const bool is_probing = n->state == NeighborState::kProbing;
+  const bool is_same = n->has_mac() && n->mac == mac;
+  n->is_disputed |= n->has_mac() && !is_same;
   n->mac = mac;
-  n->confirm_by = now + config_.reachable_time;
-  enter(*n, NeighborState::kReachable, Instant::never());
+  if (claim == Claim::kAnswer && n->is_asked && (is_same || !is_probing)) {
+    n->is_asked = n->is_disputed = false;
+    n->confirm_by = now + config_.reachable_time;
+    enter(*n, NeighborState::kReachable, Instant::never());
+  } else if (!is_same && !is_probing) {
+    n->confirm_by = now;
+    enter(*n, NeighborState::kReachable, Instant::never());
+  }
   return n;
 }
 
@@ -87,8 +96,10 @@ NeighborTable::Due NeighborTable::next_due(Instant now) {
       continue;
     }
     const bool is_probing = n.state == NeighborState::kProbing;
-    if (n.attempts < (is_probing ? config_.probes : config_.attempts)) {
+    if (n.attempts < (is_probing ? probes_of(n) : config_.attempts)) {
       ++n.attempts;
+      n.is_asked = true;
+      n.may_probe_at = now + config_.retry_first;
       set_deadline(n, now + retry_after(n.attempts));
       return {Step::kSolicit, &n};
     }
@@ -118,6 +129,11 @@ void NeighborTable::enter(Neighbor& neighbor, NeighborState state, Instant deadl
   set_deadline(neighbor, has_deadline(state) ? deadline : Instant::never());
 }
 
+/// A host that claims many MACs, or an address of many, cannot make us ask as often as it speaks.
+void NeighborTable::start_probing(Instant now, Neighbor& neighbor) {
+  enter(neighbor, NeighborState::kProbing, std::max(now, neighbor.may_probe_at));
+}
+
 void NeighborTable::set_deadline(Neighbor& neighbor, Instant deadline) {
   if (static_cast<boost::intrusive::set_base_hook<>&>(neighbor).is_linked())
     timed_.erase(timed_.iterator_to(neighbor));
@@ -133,6 +149,9 @@ void NeighborTable::remove(Neighbor& neighbor) {
   neighbor.state = NeighborState::kFree;
   neighbor.was_used = false;
   neighbor.has_answered = false;
+  neighbor.is_asked = false;
+  neighbor.is_disputed = false;
+  neighbor.may_probe_at = Instant();
   free_.push_back(&neighbor);
   ++generation_;
 }
@@ -165,6 +184,11 @@ Neighbor* NeighborTable::idle_one(Instant now) {
   hand_ = 0;
   marks_taken_at_ = now;
   return nullptr;
+}
+
+/// Packets to a MAC that may be wrong are lost until all hosts are asked.
+unsigned NeighborTable::probes_of(const Neighbor& neighbor) const {
+  return neighbor.is_disputed ? std::min(1u, config_.probes) : config_.probes;
 }
 
 Duration NeighborTable::retry_after(unsigned attempts) const {

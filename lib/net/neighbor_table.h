@@ -22,8 +22,11 @@ struct NeighborConfig {
   std::size_t max_neighbors = 4096;
   std::size_t max_waiting = 512;       ///< packets waiting, all neighbors together
   std::size_t max_waiting_each = 128;  ///< packets waiting for one neighbor
-  Duration reachable_time = Duration::from_seconds(30);  ///< then it is asked again, while in use
-  Duration retry_first = Duration::from_ms(100);         ///< doubles with each attempt
+  /// After an answer; then it is asked again, while in use. Nothing tells us that packets do not reach a neighbor any more, so one that
+  /// moved without a word is lost for as long.
+  Duration reachable_time = Duration::from_seconds(5);
+  /// Doubles with each attempt. No probe comes sooner after a question.
+  Duration retry_first = Duration::from_ms(100);
   Duration retry_max = Duration::from_seconds(1);
   unsigned attempts = 5;                        ///< broadcasts before giving up: about 3 s
   unsigned probes = 3;                          ///< unicasts to a known MAC before broadcasting
@@ -35,9 +38,16 @@ struct NeighborConfig {
 enum class NeighborState : std::uint8_t {
   kFree,
   kResolving,    ///< asked by broadcast; packets wait
-  kReachable,    ///< MAC known
-  kProbing,      ///< MAC known and used, but old: asked by unicast
+  kReachable,    ///< MAC known; probed at the first use after `confirm_by`
+  kProbing,      ///< MAC known and used, but old or not confirmed: asked by unicast
   kUnreachable,  ///< gave up a moment ago; packets are dropped at once
+};
+
+/// Why a host says where an address is.
+enum class Claim : std::uint8_t {
+  kNews,      ///< unasked, or another host asked
+  kQuestion,  ///< it asks for us
+  kAnswer,    ///< addressed to us, as answers are. Whether we asked is for the table to know
 };
 
 struct Neighbor : boost::intrusive::unordered_set_base_hook<>,
@@ -48,9 +58,12 @@ struct Neighbor : boost::intrusive::unordered_set_base_hook<>,
   NeighborState state = NeighborState::kFree;
   bool was_used = false;      ///< since the marks were taken off
   bool has_answered = false;  ///< said once where it is
+  bool is_asked = false;      ///< a question of ours has no answer yet
+  bool is_disputed = false;   ///< its MAC took the place of another one and is not confirmed
   std::uint8_t attempts = 0;  ///< solicitations sent in this state
   Instant deadline;           ///< of the state, when it has one
   Instant confirm_by;         ///< reachable: use after this starts probing
+  Instant may_probe_at;       ///< no probe before this
   WaitingQueue waiting;
 
   bool has_mac() const {
@@ -79,17 +92,17 @@ class NeighborTable {
   void on_use(Instant now, Neighbor& neighbor) {
     if (!neighbor.was_used) neighbor.was_used = true;
     if (neighbor.state == NeighborState::kReachable && now >= neighbor.confirm_by) [[unlikely]]
-      enter(neighbor, NeighborState::kProbing, now);
+      start_probing(now, neighbor);
   }
-  /// A host said that `address` is at `mac`. A claim may create a neighbor when it comes from
-  /// a host that just asked for us; any other only updates neighbors that we know. Returns the
-  /// neighbor when it now has a MAC.
-  Neighbor* on_claim(Instant now, const FabricAddress& address, const MacAddress& mac,
-                     bool may_create);
+  /// A host said that `address` is at `mac`. A question may create a neighbor; any other claim only updates neighbors that we know. Every
+  /// MAC is used, but only the answer to a question of ours confirms it, by unicast only from the MAC that was asked: any host on the link
+  /// can claim an address, by mistake too, and one that does not answer there must not keep it. Returns the neighbor when it now has a
+  /// MAC. [RFC 4861 7.2.3, 7.2.5]
+  Neighbor* on_claim(Instant now, const FabricAddress& address, const MacAddress& mac, Claim claim);
 
   /// Another host may have a neighbor's address as well: one that is reachable is asked whether it is where it was.
   void on_doubt(Instant now, Neighbor& neighbor) {
-    if (neighbor.state == NeighborState::kReachable) enter(neighbor, NeighborState::kProbing, now);
+    if (neighbor.state == NeighborState::kReachable) start_probing(now, neighbor);
   }
 
   enum class Step : std::uint8_t { kNone, kSolicit, kGiveUp };
@@ -137,11 +150,13 @@ class NeighborTable {
   using ByDeadline = boost::intrusive::multiset<Neighbor, boost::intrusive::compare<SoonerFirst>>;
 
   void enter(Neighbor& neighbor, NeighborState state, Instant deadline);
+  void start_probing(Instant now, Neighbor& neighbor);
   void set_deadline(Neighbor& neighbor, Instant deadline);
   void remove(Neighbor& neighbor);
   Neighbor* add(const FabricAddress& address);
   void make_room(Instant now);
   Neighbor* idle_one(Instant now);
+  unsigned probes_of(const Neighbor& neighbor) const;
   Duration retry_after(unsigned attempts) const;
 
   NeighborConfig config_;

@@ -302,7 +302,7 @@ TEST_F(AdvertisementTest, without_override__keeps_the_mac_and_asks_there) {
   advertise(false);
   EXPECT_EQ(mac_of_next()[5], 0x0b);
   const std::size_t frames = a_.device->sent.size();
-  advance(Duration());
+  advance(Duration::from_ms(100));
   ASSERT_EQ(a_.device->sent.size(), frames + 1);
   EXPECT_EQ(a_.device->sent.back()[5], 0x0b) << "the question goes to the known MAC";
   b_.device->is_cut = false;

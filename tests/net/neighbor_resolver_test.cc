@@ -104,15 +104,20 @@ TEST_F(NeighborResolverTest, kernel__is_asked_for_news_every_50_ms_when_nothing_
   EXPECT_EQ(resolver_->polls, 20);
 }
 
-TEST_F(NeighborResolverTest, neighbor_that_moves_unasked__is_followed) {
+// The kernel tells of a MAC before the neighbor has confirmed it.
+TEST_F(NeighborResolverTest, neighbor_that_moves_unasked__is_followed_and_asked_for) {
   resolver_->known[peer_] = kPeer;
   while (send(a_, b_, "hello") == 0) {
   }
+  resolver_->questions = 0;
   constexpr MacAddress kOther{2, 0, 0, 0, 0, 0xc};
   resolver_->resolved.emplace_back(peer_, kOther);
-  advance(Duration::from_ms(50));
+  resolver_->known[peer_] = kOther;
+  advance(Duration::from_ms(100));
   receive(a_);
   EXPECT_EQ(mac_of_next(), kOther);
+  advance(Duration());
+  EXPECT_EQ(resolver_->questions, 1);
 }
 
 // A resolver whose news were lost has the oldest of them still.
