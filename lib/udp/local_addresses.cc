@@ -109,6 +109,12 @@ unsigned interface_index(const std::string& name) {
   return has_one ? static_cast<unsigned>(request.ifr_ifindex) : 0;
 }
 
+std::string interface_name(int any_socket, unsigned index) {
+  ifreq request{};
+  request.ifr_ifindex = static_cast<int>(index);
+  return ioctl(any_socket, SIOCGIFNAME, &request) == 0 ? request.ifr_name : "";
+}
+
 bool interface_is_running(int any_socket, const std::string& name) {
   ifreq request{};
   name.copy(request.ifr_name, IFNAMSIZ - 1);

@@ -32,6 +32,8 @@ std::string why_not_listed(int error);
 
 /// 0 with errno: ENODEV when there is none of this name, else why the kernel does not tell.
 unsigned interface_index(const std::string& name);
+/// The name that the interface with this index has now; empty: there is none. `any_socket` saves opening one.
+std::string interface_name(int any_socket, unsigned index);
 /// Up, and with a carrier. `any_socket` saves opening one.
 bool interface_is_running(int any_socket, const std::string& name);
 /// 0 when unknown.

@@ -25,6 +25,9 @@ class SendBatch {
 
   SendBatch(bool is_v4, std::uint16_t udp_port, unsigned scope);
 
+  /// Of link-local destinations from here on.
+  void set_scope(unsigned scope) { scope_ = scope; }
+
   void clear() { messages_ = packets_ = vectors_ = 0; }
   /// Takes the next packet of one sending socket; in a message of its own unless `may_merge`. The packet must stay as it is
   /// until the batch was sent.

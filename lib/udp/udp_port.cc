@@ -21,6 +21,8 @@ constexpr std::size_t kPacketBytes = 9216;
 constexpr std::size_t kUdpHeaderBytes = 8;
 // A full socket drains at link speed; much shorter only burns the processor.
 constexpr base::Duration kHeldRetry = base::Duration::from_us(20);
+/// How often a plane whose interface is gone looks for another one of that name.
+constexpr base::Duration kFollowInterval = base::Duration::from_ms(100);
 
 bool is_full(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
@@ -49,7 +51,7 @@ UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface i
       pool_(packets, kPacketBytes),
       max_payload_(max_payload_for(facts)),
       may_merge_(sockets_.can_merge),
-      watch_(is_v4_, sockets_.config.device.empty() ? 0 : interface_.index, interface_.index),
+      watch_(is_v4_, is_tied() ? interface_.index : 0, interface_.index),
       to_send_(is_v4_, facts.udp_port, interface_.index),
       received_(pool_, sockets_.can_merge,
                 sockets_.receive_bytes < std::size_t{kReceiveBufferBytes}, trace) {
@@ -63,8 +65,43 @@ UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface i
   pool_.let_borrow();
 }
 
-std::uint8_t UdpPort::planes_up(Instant) {
-  return interface_is_running(sockets_.receiver.fd(), interface_.name) ? 1 : 0;
+/// The sockets of a plane stay with the index of their interface, also when it gets another name.
+std::uint8_t UdpPort::planes_up(Instant now) {
+  const base::WithoutCancellation without_cancellation;
+  std::string name = interface_.name;
+  if (is_tied() && interface_.index != 0) {
+    name = interface_name(sockets_.receiver.fd(), interface_.index);
+    if (name.empty()) {
+      if (!follow_interface(now)) return 0;
+      name = interface_.name;
+    }
+    sockets_.config.device = name;  // by which a sender is opened again
+  }
+  return interface_is_running(sockets_.receiver.fd(), name) ? 1 : 0;
+}
+
+/// The interface is gone. True when there is another one of its name, as after a reload of its driver, and the port uses that from here on.
+bool UdpPort::follow_interface(Instant now) {
+  if (now < follow_at_) return false;
+  follow_at_ = now + kFollowInterval;
+  const unsigned index = interface_index(interface_.name);
+  if (index == 0) return false;
+  const int receiver = sockets_.receiver.fd();
+  const char* const name = interface_.name.c_str();
+  if (!tie_again(sockets_, interface_.name, index)) {
+    if (std::exchange(follow_error_, errno) != errno)
+      std::fprintf(stderr, "uet: interface %s was made anew, and port %s cannot use it yet: %s\n",
+                   name, facts_.name.c_str(), std::strerror(follow_error_));
+    return false;
+  }
+  follow_error_ = 0;
+  interface_.index = index;
+  is_reopened_ = is_reopened_ || sockets_.receiver.fd() != receiver;
+  to_send_.set_scope(index);
+  watch_ = NeighborWatch(is_v4_, index, index);
+  std::fprintf(stderr, "uet: interface %s was made anew; port %s goes on with it\n", name,
+               facts_.name.c_str());
+  return true;
 }
 
 net::Way UdpPort::way_to(Instant now, const net::FabricAddress& destination) {

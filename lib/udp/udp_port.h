@@ -30,7 +30,7 @@ std::unique_ptr<net::Port> open_udp_port(const net::PortRequest& request, base::
 /// Where a port sits.
 struct UdpInterface {
   std::string name;
-  unsigned index = 0;  ///< for link-local addresses
+  unsigned index = 0;  ///< for link-local addresses, and for what is tied to it
 };
 
 /// One thread. System calls are made per burst and socket, never per packet; where the kernel can, runs of packets pass through
@@ -55,13 +55,15 @@ class UdpPort final : public net::Port {
   net::Way way_to(base::Instant now, const net::FabricAddress& destination) override;
   base::Instant next_deadline() const override { return retry_held_at_; }
   void on_deadline(base::Instant now) override { flush_held(now); }
-  /// The socket itself: readable as long as packets wait in it.
-  int wakeup_fd() const override { return sockets_.receiver.fd(); }
+  /// The socket itself: readable as long as packets wait in it. -1 once the sockets were opened again: a sleeper may watch the old one.
+  int wakeup_fd() const override { return is_reopened_ ? -1 : sockets_.receiver.fd(); }
   bool arm_wakeup() override { return received_.is_empty(); }
 
  private:
   static constexpr std::size_t kBurst = SendBatch::kPackets;
 
+  bool is_tied() const { return !sockets_.config.device.empty(); }
+  bool follow_interface(base::Instant now);
   bool refuse(base::Instant now, net::TxPacket& packet);
   void transmit(base::Instant now, std::span<net::TxPacket> in);
   void transmit_by(base::Instant now, std::size_t sender, std::span<net::TxPacket> in);
@@ -73,6 +75,9 @@ class UdpPort final : public net::Port {
   UdpSockets sockets_;
   net::PortFacts facts_;
   UdpInterface interface_;
+  base::Instant follow_at_;  ///< not sooner
+  int follow_error_ = 0;     ///< errno of the last try, 0 after success
+  bool is_reopened_ = false;
   OwnAddresses own_addresses_;
   bool is_v4_;
   base::Trace& trace_;

@@ -49,6 +49,11 @@ void discover_path_mtu(int fd, bool is_v4, bool may_fragment) {
                may_fragment ? IPV6_PMTUDISC_WANT : IPV6_PMTUDISC_DO);
 }
 
+bool tie(int fd, const std::string& device) {
+  return setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device.data(),
+                    static_cast<socklen_t>(device.size())) == 0;
+}
+
 /// `shares_port`: with a socket that has SO_REUSEPORT, too.
 Descriptor open_bound(const UdpSocketsConfig& config, std::uint16_t port,
                       bool shares_port = false) {
@@ -59,10 +64,7 @@ Descriptor open_bound(const UdpSocketsConfig& config, std::uint16_t port,
   if (!d) return d;
   if (shares_port) set_option(d.fd(), SOL_SOCKET, SO_REUSEPORT, 1);
   const SocketAddress local(config.address, port, config.scope);
-  const std::string& device = config.device;
-  const bool is_tied =
-      device.empty() || setsockopt(d.fd(), SOL_SOCKET, SO_BINDTODEVICE, device.data(),
-                                   static_cast<socklen_t>(device.size())) == 0;
+  const bool is_tied = config.device.empty() || tie(d.fd(), config.device);
   if (!is_tied || bind(d.fd(), &local.any, local.length) != 0) {
     const int why = errno;
     d = Descriptor();
@@ -125,8 +127,9 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
               : set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1)))
     return false;
   step = "open a sending socket";
+  const std::vector<std::uint16_t> wanted = std::exchange(sockets.sender_ports, {});
   for (std::size_t i = 0; i < config.senders; ++i) {
-    Descriptor d = open_bound(config, 0);
+    Descriptor d = open_bound(config, i < wanted.size() ? wanted[i] : std::uint16_t{0});
     if (!d) return false;
     prepare_sender(d.fd(), sockets);
     sockets.sender_ports.push_back(bound_port(d.fd()));
@@ -136,6 +139,24 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
   sockets.prober = open_bound(config, 0);
   if (!sockets.prober) return false;
   set_option(sockets.prober.fd(), SOL_SOCKET, SO_RCVBUF, 0);
+  return true;
+}
+
+bool tie_again(UdpSockets& sockets, const std::string& device, unsigned index) {
+  sockets.config.device = device;
+  sockets.config.scope = index;
+  if (tie(sockets.receiver.fd(), device)) {
+    bool are_tied = tie(sockets.prober.fd(), device);
+    for (const Descriptor& d : sockets.senders) are_tied = tie(d.fd(), device) && are_tied;
+    return are_tied;
+  }
+  if (errno != EPERM) return false;
+  UdpSockets fresh;
+  fresh.sender_ports = sockets.sender_ports;
+  fresh.may_fragment = sockets.may_fragment;
+  const char* step = "";
+  if (!open_sockets(sockets.config, fresh, step)) return false;
+  sockets = std::move(fresh);
   return true;
 }
 

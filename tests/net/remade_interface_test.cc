@@ -1,0 +1,176 @@
+// A plane whose interface is deleted and made again, in network namespaces of its own.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "lib/udp/udp_port.h"
+
+namespace uet::udp {
+
+using base::Duration;
+using base::Instant;
+
+namespace {
+
+constexpr std::uint16_t kPort = 14796;
+
+/// Two namespaces that v0, here, and v1, there, join.
+class RemadeInterfaceTest : public testing::Test {
+ protected:
+  void in_namespaces(const std::function<void()>& body) {
+    bool has_namespaces = false;
+    std::thread([&] {
+      has_namespaces =
+          make_namespaces() && make_interfaces() && run("ip addr add 10.9.0.1/32 dev lo");
+      if (!has_namespaces) return;
+      port_ = open("10.9.0.1", "v0");
+      peer_ = go(there_) ? open("10.9.0.2", "") : nullptr;
+      if (go(here_) && port_ != nullptr && peer_ != nullptr) body();
+      port_.reset();
+      peer_.reset();
+    }).join();
+    close(here_);
+    close(there_);
+    if (!has_namespaces) GTEST_SKIP() << "no network namespaces with a veth";
+  }
+
+  static bool run(const std::string& command) { return std::system(command.c_str()) == 0; }
+  static bool go(int name_space) { return setns(name_space, CLONE_NEWNET) == 0; }
+  bool make_namespaces() {
+    if (unshare(CLONE_NEWNET) != 0) return false;
+    here_ = ::open("/proc/thread-self/ns/net", O_RDONLY);
+    if (unshare(CLONE_NEWNET) != 0) return false;
+    there_ = ::open("/proc/thread-self/ns/net", O_RDONLY);
+    return run("ip link set lo up") && go(here_) && run("ip link set lo up");
+  }
+  bool make_interfaces() const {
+    const std::string there = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(there_);
+    return run("ip link add v0 type veth peer name v1 netns " + there +
+               " && ip link set v0 up && ip route add 10.9.0.2 dev v0") &&
+           go(there_) && run("ip addr add 10.9.0.2/24 dev v1 && ip link set v1 up") && go(here_);
+  }
+
+  std::unique_ptr<UdpPort> open(const char* address, const std::string& device) {
+    UdpSockets sockets;
+    const char* step = "";
+    net::PortFacts facts;
+    facts.address = *net::FabricAddress::parse(address);
+    facts.udp_port = kPort;
+    facts.name = "udp:" + device;
+    const UdpSocketsConfig config{
+        .address = facts.address, .port = kPort, .device = device, .senders = 2};
+    if (!open_sockets(config, sockets, step)) return nullptr;
+    return std::make_unique<UdpPort>(std::move(sockets), facts,
+                                     UdpInterface{device, if_nametoindex(device.c_str())}, 256,
+                                     trace_);
+  }
+  /// Asks for the link every 10 ms of the port's time until it is `wanted`.
+  bool link_becomes(bool wanted) {
+    for (int i = 0; i < 100; ++i, now_ = now_ + Duration::from_ms(10)) {
+      if ((port_->planes_up(now_) != 0) == wanted) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+  /// The source port of a packet that gets across; 0 when none does.
+  std::uint16_t crosses(net::Port& from, net::Port& to) {
+    for (int i = 0; i < 1000; ++i) {
+      net::TxPacket tx;
+      tx.packet = from.pool().allocate();
+      std::memset(tx.packet.append(100), 0x77, 100);
+      tx.destination = to.facts().address;
+      from.send(now_, {&tx, 1});
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      net::RxPacket rx;
+      if (to.receive(now_, {&rx, 1}) == 1) return rx.entropy;
+    }
+    return 0;
+  }
+  /// Both ways, from the same source port as before.
+  void expect_traffic() {
+    EXPECT_EQ(crosses(*port_, *peer_), port_->wire_entropy(0));
+    EXPECT_NE(crosses(*peer_, *port_), 0);
+  }
+
+  int here_ = -1, there_ = -1;
+  base::Trace trace_;
+  std::unique_ptr<UdpPort> port_, peer_;
+  Instant now_ = Instant::from_ns(1'000'000'000);
+};
+
+/// Of this thread alone; programs that it starts as root have it again.
+bool drop_net_raw() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> data{};
+  if (syscall(SYS_capget, &header, data.data()) != 0) return false;
+  data[0].effective &= ~(1u << CAP_NET_RAW);
+  return syscall(SYS_capset, &header, data.data()) == 0;
+}
+
+}  // namespace
+
+TEST_F(RemadeInterfaceTest, interface_that_is_made_again__is_used) {
+  in_namespaces([&] {
+    expect_traffic();
+    const int fd = port_->wakeup_fd();
+    ASSERT_TRUE(run("ip link del v0"));
+    EXPECT_TRUE(link_becomes(false));
+    ASSERT_TRUE(make_interfaces());
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(link_becomes(true));
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "uet: interface v0 was made anew; port udp:v0 goes on with it\n");
+    expect_traffic();
+    EXPECT_EQ(port_->wakeup_fd(), fd);
+  });
+}
+
+TEST_F(RemadeInterfaceTest, interface_that_is_made_again__is_used_without_a_privilege) {
+  in_namespaces([&] {
+    expect_traffic();
+    ASSERT_TRUE(drop_net_raw());
+    ASSERT_TRUE(run("ip link del v0"));
+    EXPECT_TRUE(link_becomes(false));
+    ASSERT_TRUE(make_interfaces());
+    EXPECT_TRUE(link_becomes(true));
+    expect_traffic();
+    EXPECT_EQ(port_->wakeup_fd(), -1) << "the socket that a sleeper watches is gone";
+  });
+}
+
+TEST_F(RemadeInterfaceTest, address_that_is_not_there_yet__is_waited_for) {
+  in_namespaces([&] {
+    ASSERT_TRUE(drop_net_raw());
+    ASSERT_TRUE(run("ip link del v0 && ip addr del 10.9.0.1/32 dev lo"));
+    EXPECT_TRUE(link_becomes(false));
+    ASSERT_TRUE(make_interfaces());
+    testing::internal::CaptureStderr();
+    EXPECT_FALSE(link_becomes(true));
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "uet: interface v0 was made anew, and port udp:v0 cannot use it yet: Cannot assign "
+              "requested address\n");
+    ASSERT_TRUE(run("ip addr add 10.9.0.1/32 dev lo"));
+    EXPECT_TRUE(link_becomes(true));
+    expect_traffic();
+  });
+}
+
+TEST_F(RemadeInterfaceTest, interface_with_another_name__keeps_its_link) {
+  in_namespaces([&] {
+    ASSERT_TRUE(run("ip link set v0 name v2"));
+    EXPECT_TRUE(link_becomes(true));
+    expect_traffic();
+  });
+}
+
+}  // namespace uet::udp
