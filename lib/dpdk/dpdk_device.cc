@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "lib/base/cancellation.h"
 #include "lib/dpdk/dpdk_log.h"
@@ -279,8 +281,16 @@ bool DpdkDevice::has_link() {
 }
 
 /// Drivers on top of an interface of the kernel report a link that is always up.
-bool DpdkDevice::reads_link_up() const {
-  if (!interface_.empty()) return kernel_link_is_up(interface_);
+bool DpdkDevice::reads_link_up() {
+  if (interface_index_ != 0) {
+    const KernelLink link = kernel_link(interface_index_);
+    if (link == KernelLink::kGone && !std::exchange(is_interface_gone_, true))
+      std::fprintf(stderr,
+                   "uet: interface %s under port %s is gone, and one that is made anew is another: "
+                   "the port has no link until the program starts again\n",
+                   interface_.c_str(), facts_.name.c_str());
+    return link == KernelLink::kUp;
+  }
   rte_eth_link link{};
   return rte_eth_link_get_nowait(port_, &link) != 0 || link.link_status == RTE_ETH_LINK_UP;
 }

@@ -115,7 +115,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   bool bring_back();
   bool keep_mac() const;
   void report_health();
-  bool reads_link_up() const;
+  bool reads_link_up();
   void keep_link();
   void on_link_up();
   std::uint64_t turns_per_second_down() const;
@@ -159,7 +159,9 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   /// A memif client has to connect again itself. The interrupt thread does the work; the data path only looks at how far
   /// it is and keeps its hands off the device meanwhile.
   enum class Reconnect : std::uint8_t { kIdle, kRunning, kStarted, kFailed };
-  std::string interface_;    ///< of the kernel, under the device; empty: none
+  std::string interface_;         ///< of the kernel, under the device; empty: none
+  unsigned interface_index_ = 0;  ///< when it was opened; 0: `interface_` is no interface
+  bool is_interface_gone_ = false;
   bool is_memif_ = false;    ///< its peer may come and go
   bool is_kept_ = false;     ///< and we have to connect again
   bool notes_sent_ = false;  ///< a memif without copying, which forgets what it holds

@@ -185,6 +185,7 @@ bool DpdkDevice::bring_up(std::string& error) {
     else
       work();
   });
+  if (is_up) interface_index_ = interface_index(interface_);
   if (is_up && config_.spec.is_hardware()) read_link_rate();
   if (is_up && !remark_.empty()) error = config_.spec.name + ": " + remark_;
   return is_up;

@@ -66,10 +66,14 @@ std::size_t kernel_mtu(const std::string& interface) {
   return ask_kernel(interface, SIOCGIFMTU, request) ? static_cast<std::size_t>(request.ifr_mtu) : 0;
 }
 
-bool kernel_link_is_up(const std::string& interface) {
+KernelLink kernel_link(unsigned index) {
   constexpr int kBoth = IFF_UP | IFF_RUNNING;
+  const std::string name = interface_name(index);
+  if (name.empty()) return KernelLink::kGone;
   ifreq request;
-  return ask_kernel(interface, SIOCGIFFLAGS, request) && (request.ifr_flags & kBoth) == kBoth;
+  return ask_kernel(name, SIOCGIFFLAGS, request) && (request.ifr_flags & kBoth) == kBoth
+             ? KernelLink::kUp
+             : KernelLink::kDown;
 }
 
 bool kernel_owns(const FabricAddress& address, const std::string& interface) {
@@ -81,6 +85,10 @@ bool kernel_owns(const FabricAddress& address, const std::string& interface) {
 bool kernel_uses(const std::string& interface) {
   return any_address(
       [&](const ifaddrs& i) { return interface == i.ifa_name && is_for_use(*i.ifa_addr); });
+}
+
+unsigned interface_index(const std::string& interface) {
+  return interface.empty() || interface.size() >= IFNAMSIZ ? 0 : if_nametoindex(interface.c_str());
 }
 
 std::string interface_name(unsigned index) {

@@ -93,6 +93,7 @@ class LateVhostTest : public DpdkGuestTest {
     ASSERT_TRUE(vhost) << why;
     ASSERT_TRUE(device) << error_;
     EXPECT_TRUE(passes(*device, *vhost));
+    EXPECT_TRUE(vhost->has_link()) << "its iface= is no interface";
   }
 };
 

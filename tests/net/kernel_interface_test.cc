@@ -40,6 +40,45 @@ TEST_F(DpdkGuestTest, failsafe__carries_what_the_interface_under_its_member_does
   EXPECT_EQ(device->facts().ip_mtu, 1500u);
 }
 
+// --- The link
+
+bool make_interface() {
+  return std::system(
+             "ip link add uetveth2 type veth peer name uetveth3 && "
+             "ip link set uetveth2 up && ip link set uetveth3 up") == 0;
+}
+
+TEST_F(DpdkGuestTest, link__is_lost_with_the_interface_that_was_opened) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  ASSERT_TRUE(make_interface());
+  auto device = open("net_af_packet63,iface=uetveth2");
+  ASSERT_TRUE(device) << error_;
+  EXPECT_TRUE(device->has_link());
+  ASSERT_EQ(std::system("ip link del uetveth2"), 0);
+  ASSERT_TRUE(make_interface());
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(device->has_link());
+  EXPECT_FALSE(device->has_link());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "uet: interface uetveth2 under port dpdk:net_af_packet63 is gone, and one that is made "
+            "anew is another: the port has no link until the program starts again\n");
+  device.reset();
+  std::system("ip link del uetveth2");
+}
+
+TEST_F(DpdkGuestTest, link__stays_with_an_interface_that_gets_another_name) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  ASSERT_TRUE(make_interface());
+  auto device = open("net_af_packet64,iface=uetveth2");
+  ASSERT_TRUE(device) << error_;
+  ASSERT_EQ(std::system("ip link set uetveth2 name uetveth4"), 0);
+  EXPECT_TRUE(device->has_link());
+  ASSERT_EQ(std::system("ip link set uetveth3 down"), 0);
+  EXPECT_FALSE(device->has_link());
+  device.reset();
+  std::system("ip link del uetveth4");
+}
+
 // --- The kernel's neighbors
 
 TEST_F(DpdkGuestTest, kernel_neighbors__are_asked_for_by_a_thread_that_is_cancelled) {
