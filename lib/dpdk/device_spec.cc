@@ -122,6 +122,12 @@ bool parse_device_spec(const std::string& text, DeviceSpec& spec, std::string& e
   return check_arguments(spec, error);
 }
 
+std::string why_no_plane(const DeviceSpec& spec) {
+  if (spec.kind != DeviceKind::kAfPacket || spec.argument("qdisc_bypass") != "0") return {};
+  return "with qdisc_bypass=0 the driver waits for an interface that does not drain, and would "
+         "hold up the other planes; leave qdisc_bypass out";
+}
+
 void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec, std::size_t page) {
   const std::size_t frame = std::min(ip_mtu, kLargestIpMtu) + kFrameOverhead;
   if (spec.kind == DeviceKind::kMemif) {

@@ -53,6 +53,9 @@ struct DeviceSpec {
 /// passed on as they are, be they key=value, a word, or brackets with commas inside.
 bool parse_device_spec(const std::string& text, DeviceSpec& spec, std::string& error);
 
+/// Why this device cannot be one of several planes; empty: it can.
+std::string why_no_plane(const DeviceSpec& spec);
+
 /// Adds the arguments that carry packets of `ip_mtu` in one piece, where the user said nothing
 /// about it. `page`: bytes of a page of memory; 0: as on this machine.
 void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec, std::size_t page = 0);

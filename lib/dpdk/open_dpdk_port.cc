@@ -123,6 +123,7 @@ std::unique_ptr<net::Port> open_port(const net::PortRequest& request, base::Trac
       !net::read_ip_config(request, ip_config, error))
     return nullptr;
   DeviceSpec& spec = device_config.spec;
+  if (request.planes > 1 && !(error = why_no_plane(spec)).empty()) return nullptr;
   std::unique_ptr<KernelClaim> claim;
   if (spec.is_seen_by_kernel() && kernel_owns(request.address)) {
     claim = std::make_unique<KernelClaim>();

@@ -282,6 +282,15 @@ TEST_F(DpdkPortTest, open__errors_say_what_to_do) {
   EXPECT_NE(error_.find("open in this process already"), std::string::npos) << error_;
 }
 
+TEST_F(DpdkPortTest, open__plane_that_may_block_is_refused) {
+  net::PortRequest request;
+  request.spec = "dpdk:net_af_packet0,iface=lo,qdisc_bypass=0";
+  request.address = address("10.0.0.1");
+  request.planes = 2;
+  EXPECT_EQ(entry()(request, trace_, error_), nullptr);
+  EXPECT_NE(error_.find("leave qdisc_bypass out"), std::string::npos) << error_;
+}
+
 TEST_F(DpdkPortTest, ring__device_without_a_mac_gets_one) {
   a_ = open("dpdk:net_ring0", "10.0.0.1");
   ASSERT_TRUE(a_) << error_;

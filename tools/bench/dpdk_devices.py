@@ -60,7 +60,7 @@ DEVICES = {
     "memif, zero-copy": Device(("dpdk:net_memif0,role=server,socket={}", "dpdk:net_memif0,role=client,socket={},zero-copy=yes")),
     "vhost, virtio_user": Device(("dpdk:net_vhost0,iface={}", "dpdk:net_virtio_user0,path={}")),
     "af_packet": on_interface("af_packet"),
-    "af_packet, bypass": on_interface("af_packet", more=",qdisc_bypass=1"),
+    "af_packet, qdisc": on_interface("af_packet", more=",qdisc_bypass=0"),  # by default frames pass the queueing discipline by
     "af_xdp": on_interface("af_xdp", "xdp0"),
     "pcap": on_interface("pcap"),
     "tap, af_packet": Device((f"dpdk:net_tap0,iface={TAP}", f"dpdk:net_af_packet0,iface={TAP}"), "tap", 1400),
