@@ -56,10 +56,11 @@ CancelledAsleep::~CancelledAsleep() {
   cancel_state_asleep = before_;
 }
 
-Sleeper::Sleeper(base::Instant alarm)
+Sleeper::Sleeper(base::Instant alarm, bool watches)
     : alarm_(alarm),
       is_of_thread_(thread_wakeup != kClosed),
-      fd_(is_of_thread_ ? wakeup_of_thread() : open_wakeup()) {}
+      fd_(is_of_thread_ ? wakeup_of_thread() : open_wakeup()),
+      watches_(watches) {}
 
 Sleeper::~Sleeper() {
   std::uint64_t ignored;
@@ -83,18 +84,6 @@ bool Sleeper::sleep(int other_fd, base::Duration at_most) {
   if (fd_ < 0) at_most = std::min(at_most, kWithoutDescriptor);
   const base::CancelState as_wanted(cancel_state_asleep);
   return poll_descriptors(fd_, other_fd, at_most);
-}
-
-void LoopSleepers::add(Sleeper& sleeper) {
-  all_.push_back(sleeper);
-  if (first_ == nullptr || sleeper.alarm() < first_->alarm()) first_ = &sleeper;
-}
-
-void LoopSleepers::remove(Sleeper& sleeper) {
-  all_.erase(all_.iterator_to(sleeper));
-  if (first_ != &sleeper) return;
-  const auto next = std::ranges::min_element(all_, {}, &Sleeper::alarm);
-  first_ = next == all_.end() ? nullptr : &*next;
 }
 
 bool poll_descriptors(int first, int second, base::Duration at_most) {

@@ -279,18 +279,19 @@ void Worker::serve_sleepers() {
 
 bool Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
   is_port_armed_ = port_->arm_wakeup();
-  const base::Instant wake =
-      is_port_armed_ ? std::min(end, fep_->next_deadline()) : base::Instant{};
+  const base::Instant due = is_port_armed_ ? fep_->next_deadline() : base::Instant{};
   const base::Instant now = clock_.now_exactly();
-  if (wake <= now) {
+  if (std::min(end, due) <= now) {
     held.unlock();
     held.lock();
     return true;
   }
-  base::Duration time = std::min(wake - now, kLongestSleep);
   const int port_fd = port_->wakeup_fd();  // a port may lose it, with the lock held
-  if (port_fd < 0) time = std::min(time, idle_poll_.next());
-  Sleeper me(wake);
+  const base::Duration nap = port_fd < 0 ? idle_poll_.next() : kLongestSleep;
+  const base::Instant alarm = std::min({end, due, now + nap});
+  // Of a port that wakes no sleeper the thread watches that looks at it first.
+  const bool watches = !sleepers_.are_watching() || (port_fd < 0 && alarm < sleepers_.alarm());
+  Sleeper me(watches ? alarm : std::min(end, now + kLongestSleep), watches);
   sleepers_.add(me);
   object.add(me);
   application_sleepers_.fetch_add(1, std::memory_order_relaxed);
@@ -305,7 +306,7 @@ bool Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
     Held& held;
     Sleeper& me;
   } const back{*this, held, me};
-  return me.sleep(port_fd, time);
+  return me.sleep(watches ? port_fd : -1, me.alarm() - now);
 }
 
 }  // namespace uet::provider

@@ -144,7 +144,8 @@ class Worker {
   void after_turn(base::Instant now, bool did);
   /// Gives the lock up and sleeps until packets may have arrived, `object` changed, `end`
   /// has come or the loop has something to do, also something that other threads give it meanwhile;
-  /// the caller then turns it. The progress thread leaves the loop to sleepers. False when a signal handler ran meanwhile.
+  /// the caller then turns it. Only a sleeper that watches hears of packets and deadlines (LoopSleepers). The progress thread
+  /// leaves the loop to sleepers. False when a signal handler ran meanwhile.
   bool sleep(Held& held, base::Instant end, WaitObject& object);
   void carry_out_left();
   void start_left();

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -40,10 +41,236 @@ class Watched {
     while (id_ != -1 && !(id_ > 0 && is_in_ppoll(id_))) std::this_thread::yield();
   }
 
+  /// How often it went to sleep so far.
+  long sleeps() const {
+    std::ifstream in("/proc/self/task/" + std::to_string(id_) + "/status");
+    const std::string name = "voluntary_ctxt_switches:";
+    long count = 0;
+    for (std::string word; in >> word;)
+      if (word == name) in >> count;
+    return count;
+  }
+
  private:
   std::atomic<pid_t> id_{0};
   std::thread thread_;
 };
+
+/// Threads that sleep in one call each, on queues where nothing happens.
+class Idle {
+ public:
+  Idle(fid_domain* domain, std::size_t count, int timeout_ms = -1) : timeout_ms_(timeout_ms) {
+    for (std::size_t i = 0; i < count; ++i) {
+      fi_cq_attr attr{};
+      fid_cq* cq = nullptr;
+      EXPECT_EQ(fi_cq_open(domain, &attr, &cq, nullptr), 0);
+      queues_.push_back(cq);
+      threads_.push_back(std::make_unique<Watched>([cq, timeout_ms] {
+        fi_cq_entry entry;
+        EXPECT_EQ(fi_cq_sread(cq, &entry, 1, nullptr, timeout_ms), -FI_EAGAIN);
+      }));
+      threads_.back()->wait_until_asleep();
+    }
+  }
+  ~Idle() { leave(); }
+  /// Each is told to leave, or its time is over.
+  void leave() {
+    for (fid_cq* cq : queues_) {
+      if (timeout_ms_ < 0) {
+        EXPECT_EQ(fi_cq_signal(cq), 0);
+      }
+    }
+    threads_.clear();
+    for (fid_cq* cq : queues_) EXPECT_EQ(fi_close(&cq->fid), 0);
+    queues_.clear();
+  }
+  long sleeps() const {
+    long sum = 0;
+    for (const auto& thread : threads_) sum += thread->sleeps();
+    return sum;
+  }
+
+ private:
+  const int timeout_ms_;
+  std::vector<fid_cq*> queues_;
+  std::vector<std::unique_ptr<Watched>> threads_;
+};
+
+/// Threads sleep beside each other at side b. No thread looks after its loop but them.
+class SleepTogetherTest : public PairTest {
+ protected:
+  explicit SleepTogetherTest(const char* mode = "manual") : progress_("FI_UET_PROGRESS", mode) {}
+  void SetUp() override {
+    open();
+    ASSERT_EQ(fi_recv(b.ep, in_.data(), 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  }
+  /// a hears the last word of b.
+  void TearDown() override {
+    std::atomic<bool> is_closed{false};
+    std::thread closes([&] {
+      b.close();
+      is_closed = true;
+    });
+    while (!is_closed) poll(a);
+    closes.join();
+  }
+  /// A thread sleeps on b's queue; `what` happens; then a message comes. How long until that thread has it.
+  Clock::duration take_message_after(const std::function<void()>& what) {
+    Clock::time_point begin, end;
+    {
+      const Watched receiver([&] {
+        fi_cq_tagged_entry entry;
+        EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, 20'000), 1);
+        end = Clock::now();
+        EXPECT_EQ(fi_recv(b.ep, in_.data(), 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+      });
+      receiver.wait_until_asleep();
+      what();
+      poll(a);
+      begin = Clock::now();
+      const std::uint8_t out = 7;
+      EXPECT_EQ(fi_inject(a.ep, &out, 1, to_b), 0);
+    }
+    return end - begin;
+  }
+  Clock::duration take_message() {
+    return take_message_after([] {});
+  }
+  /// Which of many messages came late. A sleep lasts for up to a second, so that most of those that miss their wake-up do; and on
+  /// a crowded machine some others.
+  class Late {
+   public:
+    void note(Clock::duration time) {
+      ++all_;
+      late_ += time > std::chrono::milliseconds(150);
+    }
+    bool are_many() const { return late_ * 4 > all_; }
+
+   private:
+    int all_ = 0, late_ = 0;
+  };
+
+  const Variable progress_;
+  std::vector<std::uint8_t> in_ = std::vector<std::uint8_t>(8);
+};
+
+TEST_F(SleepTogetherTest, packet__wakes_few_of_the_threads_that_sleep) {
+  constexpr int kThreads = 24, kMessages = 100;
+  const Idle idle(b.domain, kThreads);
+  const auto begin = Clock::now();
+  const long before = idle.sleeps();
+  for (int i = 0; i < kMessages; ++i) take_message();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin);
+  // Of each message: its packet, the deadline of its answer, and the watch that is handed on. Each sleeper looks every second.
+  EXPECT_LT(idle.sleeps() - before, kMessages * 6 + kThreads * (seconds.count() + 1));
+}
+
+TEST_F(SleepTogetherTest, watch__goes_on_when_others_leave) {
+  Late late;
+  for (int i = 0; i < 16; ++i) {
+    Idle idle(b.domain, 3);
+    late.note(take_message_after([&] { idle.leave(); }));
+  }
+  EXPECT_FALSE(late.are_many());
+}
+
+TEST_F(SleepTogetherTest, watch__goes_on_when_others_time_out) {
+  Late late;
+  for (int i = 0; i < 16; ++i) {
+    Idle idle(b.domain, 3, 10);
+    late.note(take_message_after([&] { idle.leave(); }));
+  }
+  EXPECT_FALSE(late.are_many());
+}
+
+TEST_F(SleepTogetherTest, watch__goes_on_when_the_thread_that_has_it_is_cancelled) {
+  fi_cq_attr attr{};
+  fid_cq* cq = nullptr;
+  ASSERT_EQ(fi_cq_open(b.domain, &attr, &cq, nullptr), 0);
+  const auto sleep = [](void* queue) -> void* {
+    fi_cq_entry entry;
+    fi_cq_sread(static_cast<fid_cq*>(queue), &entry, 1, nullptr, -1);
+    return nullptr;
+  };
+  Late late;
+  for (int i = 0; i < 16; ++i) {
+    pthread_t thread{};
+    ASSERT_EQ(pthread_create(&thread, nullptr, sleep, cq), 0);
+    usleep(5000);
+    late.note(take_message_after([&] {
+      void* result = nullptr;
+      EXPECT_EQ(pthread_cancel(thread), 0);
+      EXPECT_EQ(pthread_join(thread, &result), 0);
+      EXPECT_EQ(result, PTHREAD_CANCELED);
+    }));
+  }
+  EXPECT_FALSE(late.are_many());
+  EXPECT_EQ(fi_close(&cq->fid), 0);
+}
+
+TEST_F(SleepTogetherTest, watch__stays_in_the_parent_of_a_fork) {
+  const Idle idle(b.domain, 3);
+  Late late;
+  for (int i = 0; i < 12; ++i) {
+    pid_t child = -1;
+    late.note(take_message_after([&] {
+      child = fork();
+      if (child == 0) _exit(0);
+    }));
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  }
+  EXPECT_FALSE(late.are_many());
+}
+
+/// A thread that polls takes packets in before the one that watches, and goes.
+TEST_F(SleepTogetherTest, watch__goes_on_beside_a_thread_that_polls) {
+  fi_cq_attr attr{};
+  fid_cq* other = nullptr;
+  ASSERT_EQ(fi_cq_open(b.domain, &attr, &other, nullptr), 0);
+  Late late;
+  for (int i = 0; i < 16; ++i) {
+    Idle idle(b.domain, 3);
+    late.note(take_message_after([&] {
+      fi_cq_entry entry;
+      for (int k = 0; k < 10; ++k) EXPECT_EQ(fi_cq_read(other, &entry, 1), -FI_EAGAIN);
+      idle.leave();
+    }));
+  }
+  EXPECT_FALSE(late.are_many());
+  EXPECT_EQ(fi_close(&other->fid), 0);
+}
+
+class SleepBesideProgressTest : public SleepTogetherTest {
+ protected:
+  SleepBesideProgressTest() : SleepTogetherTest("auto") {}
+};
+
+/// The progress thread looks after the port for a program that sleeps in poll(), and leaves it to threads that sleep in calls.
+TEST_F(SleepBesideProgressTest, watch__goes_on_beside_a_program_that_polls_a_descriptor) {
+  fi_cq_attr attr{.wait_obj = FI_WAIT_FD};
+  fid_cq* other = nullptr;
+  ASSERT_EQ(fi_cq_open(b.domain, &attr, &other, nullptr), 0);
+  int fd = -1;
+  ASSERT_EQ(fi_control(&other->fid, FI_GETWAIT, &fd), 0);
+  Late late;
+  for (int i = 0; i < 16; ++i) {
+    Idle idle(b.domain, 3);
+    fid_t fids[] = {&other->fid};
+    ASSERT_EQ(fi_trywait(b.fabric, fids, 1), 0);
+    {
+      const Watched poller([fd] {
+        pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
+        EXPECT_EQ(::poll(&p, 1, 10'000), 1);
+      });
+      late.note(take_message_after([&] { idle.leave(); }));
+      EXPECT_EQ(fi_cq_signal(other), 0);
+    }
+    fi_cq_entry entry;
+    EXPECT_EQ(fi_cq_sread(other, &entry, 1, nullptr, 0), -FI_EAGAIN);
+  }
+  EXPECT_FALSE(late.are_many());
+  EXPECT_EQ(fi_close(&other->fid), 0);
+}
 
 /// Side a with a queue for what it receives, and its own address in its AV.
 class SleepersTest : public PairTest {
