@@ -25,7 +25,7 @@ constexpr int kOptSharedMemoryPermitted = 11;
 
 /// A resource index is not reused for a moment after its endpoint was closed.
 constexpr base::Duration kIndexWait = base::Duration::from_ms(2500);
-/// Injected messages that have not left yet are ours to finish when the endpoint is closed.
+/// Injected messages that are not over are ours to finish when the endpoint is closed, for so long.
 constexpr base::Duration kInjectLinger = base::Duration::from_seconds(2);
 
 constexpr std::uint64_t kSendOrders =
@@ -576,13 +576,28 @@ void Endpoint::hurry() {
   worker_.ses().hurry(worker_.now(), id_);
 }
 
+/// A wait turns the loop for the injects of all endpoints: what was posted before one that was in vain has had its time, and a
+/// program that closes many endpoints waits for a peer that is gone once.
+void Endpoint::finish_injects() {
+  hurry();
+  base::Instant begin;
+  base::Duration limit = kInjectLinger;
+  {
+    const std::lock_guard guard(worker_.lock());
+    begin = worker_.now();
+    if (carry_out() && injected_at_ <= worker_.injects_awaited_since()) limit = base::Duration{};
+  }
+  const auto is_over = [&] { return carry_out() && injects_outstanding_ == 0; };
+  if (worker_.turn_until(is_over, limit) || limit == base::Duration{}) return;
+  const std::lock_guard guard(worker_.lock());
+  worker_.note_awaited_injects(begin);
+}
+
 int Endpoint::close() {
   if (users_.any()) return -FI_EBUSY;
   drop_triggered();
   if (id_ != 0) {
-    hurry();
-    const auto is_over = [&] { return carry_out() && injects_outstanding_ == 0; };
-    worker_.turn_until(is_over, kInjectLinger);
+    finish_injects();
     const std::lock_guard guard(worker_.lock());
     worker_.forget(*this);
     worker_.ses().close_endpoint(worker_.now(), id_);

@@ -269,6 +269,7 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
            counters_[kWrite] != nullptr;
   }
   void hurry();
+  void finish_injects();
   template <typename Op, typename Request>
   void describe(const Op& op, std::span<const Local> buffers, Request& request) const;
   static ssize_t give_receive(Domain& domain, ses::EndpointId id, const Receive& op,
@@ -304,6 +305,7 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
   };
   Outstanding tx_outstanding_;
   std::size_t injects_outstanding_ = 0;
+  base::Instant injected_at_;            ///< the latest of them
   SharedTransmit* shared_tx_ = nullptr;  ///< bounds what is outstanding, in the place of tx_size_
   SharedReceive* shared_rx_ = nullptr;   ///< its receives are posted there
   Av* av_ = nullptr;

@@ -154,6 +154,7 @@ ssize_t Endpoint::transmit(fi_addr_t peer, std::uint64_t flags, std::span<Local>
     injects_outstanding_ -= inject;
     return fi_error_of(posted.error());
   }
+  if (inject != 0) injected_at_ = now;
   if ((flags & FI_MORE) == 0 && turn == Turn::kOwn)
     worker_.after_post(now, describe_post(now, peer, buffers));
   return 0;

@@ -5,6 +5,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -92,6 +93,12 @@ class Worker {
   void note_application();
   /// A queue has something new for the application.
   void note_completion() { has_completion_ = true; }
+  /// When the latest close of an endpoint began that waited in vain, for as long as one does, for what was injected. The loop was
+  /// turned for the injects of all endpoints meanwhile.
+  base::Instant injects_awaited_since() const { return injects_awaited_since_; }
+  void note_awaited_injects(base::Instant begin) {
+    injects_awaited_since_ = std::max(injects_awaited_since_, begin);
+  }
   /// Has `work` carried out before the lock is free again, and after what is being carried out now.
   void leave_for_unlock(LeftWork& work) {
     left_.push(work);
@@ -183,6 +190,7 @@ class Worker {
   Courtesy courtesy_;
   DelayedAcks delayed_acks_;
   DelayedPosts delayed_posts_;
+  base::Instant injects_awaited_since_;
   bool has_completion_ = false;  ///< since the latest turn_for_poll() began
   bool is_port_armed_ = false;   ///< and no turn since
   /// In a child made by fork(): what the loop moves is the parent's.

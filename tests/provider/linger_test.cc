@@ -1,6 +1,7 @@
 /// A process that closes stays until its peers have heard what they wait for.
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "tests/provider/fixture.h"
 
@@ -44,6 +45,38 @@ TEST_F(LingerTest, message_that_was_taken__is_acknowledged_although_its_receiver
     EXPECT_FALSE(sent->failed) << fi_strerror(sent->error.err);
     a.close();
   }
+}
+
+/// Their peer is gone. A close that waited for the first message has waited for those of the others too.
+TEST_F(LingerTest, endpoints__share_the_wait_for_injected_messages) {
+  open();
+  b.close();
+  constexpr std::size_t kEndpoints = 4;
+  std::vector<fid_ep*> endpoints;
+  const std::uint8_t byte = 1;
+  for (std::size_t i = 0; i < kEndpoints; ++i) {
+    fid_ep* ep = nullptr;
+    ASSERT_EQ(fi_endpoint(a.domain, a.info.get(), &ep, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(ep, &a.av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(ep, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_enable(ep), 0);
+    ASSERT_EQ(fi_inject(ep, &byte, 1, to_b), 0);
+    endpoints.push_back(ep);
+  }
+  std::vector<std::chrono::milliseconds> took;
+  for (fid_ep* ep : endpoints) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(fi_close(&ep->fid), 0);
+    took.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - begin));
+  }
+  EXPECT_GT(took.front().count(), 1500) << "the peer could have been slow";
+  EXPECT_LT((took[1] + took[2] + took[3]).count(), 1500);
+  // What is injected after a wait gets one of its own.
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(fi_inject(a.ep, &byte, 1, to_b), 0);
+  EXPECT_EQ(fi_close(&std::exchange(a.ep, nullptr)->fid), 0);
+  EXPECT_GT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
 }
 
 }  // namespace
