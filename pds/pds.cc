@@ -99,6 +99,8 @@ void Pds::for_each_pdc(const std::function<bool(const PdcView&)>& visit) const {
                                 .received_up_to = pdc.rx.edge,
                                 .heard_at = pdc.heard_at,
                                 .active_at = pdc.active_at,
+                                .probed_at = pdc.tx.probe.sent_at,
+                                .is_probe_answered = !pdc.tx.probe.is_open,
                                 .nacks = impl_->nack_counts().of(pdc.ref())});
     if (!goes_on) return;
   }

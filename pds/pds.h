@@ -329,6 +329,8 @@ class Pds final : public Carrier {
     Psn next, cack, received_up_to;
     Instant heard_at;  ///< latest valid packet from the peer
     Instant active_at;
+    Instant probed_at;  ///< latest Probe of ours
+    bool is_probe_answered;
     std::span<const NackCount> nacks;  ///< in the order in which they first came
   };
   /// Calls `visit` for each PDC, longest idle first (approximately), until it returns false.
