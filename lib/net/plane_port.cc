@@ -189,6 +189,15 @@ PlaneCounters PlanePort::plane_counters(unsigned plane) const {
   return out;
 }
 
+SendFailure PlanePort::last_send_failure() const {
+  SendFailure last;
+  for (const Member& member : members_) {
+    const SendFailure failure = member.port->last_send_failure();
+    if (failure.error != 0 && (last.error == 0 || failure.at > last.at)) last = failure;
+  }
+  return last;
+}
+
 // --- Time and sleep
 
 Instant PlanePort::next_deadline() const {

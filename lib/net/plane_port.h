@@ -34,6 +34,7 @@ class PlanePort final : public Port {
   std::uint8_t planes_up(base::Instant now) override;
   std::size_t plane_room(base::Instant now, unsigned plane) const override;
   PlaneCounters plane_counters(unsigned plane) const override;
+  SendFailure last_send_failure() const override;
 
   std::uint16_t wire_entropy(std::uint16_t entropy) const override {
     return plane_wire_entropy(entropy, 0);

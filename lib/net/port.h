@@ -97,6 +97,13 @@ struct PlaneCounters {
   std::uint64_t times_down = 0;
 };
 
+/// A packet that the system refused to send.
+struct SendFailure {
+  base::Instant at;
+  FabricAddress destination;
+  int error = 0;  ///< errno; 0: there was no such packet
+};
+
 /// One thread. Bursts in, bursts out, never blocks.
 class Port {
  public:
@@ -132,6 +139,9 @@ class Port {
     (void)plane;
     return {};
   }
+
+  /// The latest packet among those dropped as `send-failed`. For people who want to know.
+  virtual SendFailure last_send_failure() const { return {}; }
 
   /// The entropy value that will really be on the wire when a TxPacket asks for `entropy`. The kernel-UDP port only has
   /// the source ports of its sockets; the UET CRC covers the source port, so the code that computes it asks here first.

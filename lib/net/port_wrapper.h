@@ -27,6 +27,7 @@ class PortWrapper : public Port {
   PlaneCounters plane_counters(unsigned plane) const override {
     return inner_->plane_counters(plane);
   }
+  SendFailure last_send_failure() const override { return inner_->last_send_failure(); }
   std::uint16_t wire_entropy(std::uint16_t entropy) const override {
     return inner_->wire_entropy(entropy);
   }

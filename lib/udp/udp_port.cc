@@ -231,6 +231,8 @@ void UdpPort::transmit_by(Instant now, std::size_t sender, std::span<net::TxPack
       // The error belongs to this packet or to an earlier one (an ICMP answer); the others deserve
       // their own try.
       const DropReason reason = errno == EMSGSIZE ? DropReason::kTooLarge : DropReason::kSendFailed;
+      if (reason == DropReason::kSendFailed)
+        send_failure_ = {.at = now, .destination = packet_at(done).destination, .error = errno};
       for (std::size_t i = 0; i < to_send_.packets_of(message); ++i)
         trace_.drop(now, reason, packet_at(done + i).packet.full_size());
       release(done, to_send_.packets_of(message++));

@@ -48,6 +48,7 @@ class UdpPort final : public net::Port {
   std::size_t send(base::Instant now, std::span<net::TxPacket> in) override;
   std::size_t send_room(base::Instant) const override { return held_count_ == 0 ? SIZE_MAX : 0; }
   std::uint8_t planes_up(base::Instant now) override;
+  net::SendFailure last_send_failure() const override { return send_failure_; }
   std::uint16_t wire_entropy(std::uint16_t entropy) const override {
     return sockets_.sender_ports[sender_of_[entropy]];
   }
@@ -94,6 +95,7 @@ class UdpPort final : public net::Port {
   std::array<std::array<std::uint8_t, kBurst>, kMaxSockets> by_sender_;  ///< positions in the burst
   std::array<std::uint8_t, kMaxSockets> sizes_by_sender_{};
 
+  net::SendFailure send_failure_;  ///< the latest
   bool may_merge_;
   NeighborWatch watch_;
   SendBatch to_send_;

@@ -207,6 +207,17 @@ TEST_F(UdpPortTest, send__refuses_what_cannot_go) {
   EXPECT_EQ(a->pool().available(), a->pool().capacity());
 }
 
+TEST_F(UdpPortTest, last_send_failure__has_destination_and_errno) {
+  auto a = open("udp:127.0.0.2");
+  ASSERT_TRUE(a) << error_;
+  EXPECT_EQ(a->last_send_failure().error, 0);
+  net::TxPacket tx = make(*a, address("255.255.255.255"), 10, 0);  // which needs a permission
+  a->send(Instant(), {&tx, 1});
+  EXPECT_EQ(trace_.drops(base::DropReason::kSendFailed), 1u);
+  EXPECT_NE(a->last_send_failure().error, 0);
+  EXPECT_EQ(a->last_send_failure().destination, address("255.255.255.255"));
+}
+
 TEST_F(UdpPortTest, receive__overflow_of_the_socket_is_counted) {
   auto a = open("udp:127.0.0.2");
   auto b = open("udp:127.0.0.3");
