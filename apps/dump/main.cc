@@ -24,6 +24,7 @@
 #include "apps/page/page.h"
 #include "apps/program.h"
 #include "lib/base/version.h"
+#include "lib/wire/packet_runs.h"
 
 namespace uet::dump {
 namespace {
@@ -101,9 +102,9 @@ bool read_keys(const Settings& settings, std::optional<keys::CaptureKeys>& keys)
 template <typename Visit>
 int for_each_packet(const Settings& settings, const std::string& path, CaptureFiles& files,
                     std::uint64_t& missing, Visit&& visit) {
-  wire::CaptureReader reader(files);
-  DecodedPacket packet;
   const wire::DissectOptions options = settings.dissect_options();
+  wire::PacketReader reader(files, options);
+  DecodedPacket packet;
   std::optional<keys::CaptureKeys> keys;
   if (!read_keys(settings, keys)) return kFailed;
   while (reader.next(packet.captured)) {
@@ -118,6 +119,11 @@ int for_each_packet(const Settings& settings, const std::string& path, CaptureFi
                "uet-dump: {}: {} packets between these are missing: the end that captured could "
                "not write them\n",
                path, missing);
+  if (reader.has_missed())
+    fmt::print(stderr,
+               "uet-dump: {}: some frames hold runs of packets that cannot be told apart: capture "
+               "whole packets, with FI_UET_PORT=udp,merge=0, or with FI_UET_PCAP\n",
+               path);
   if (reader.error().empty()) return kDone;
   std::fflush(stdout);
   return fail(path, fmt::format("{} (after packet {})", reader.error(), packet.number));
