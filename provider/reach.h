@@ -1,0 +1,36 @@
+/// Why packets of this endpoint do not reach a peer: no link, no way out of this host, a peer that is silent, a way that loses them. Found
+/// out by what is counted, and named once. One object for each endpoint.
+#pragma once
+
+#include <string>
+
+#include "fep/fep.h"
+#include "fep/settings/settings.h"
+#include "provider/refused_packets.h"
+#include "provider/remarks.h"
+#include "provider/stuck_pdcs.h"
+
+namespace uet::provider {
+
+class Reach {
+ public:
+  /// Once a second. `is_explained`: it was said a moment ago why peers may be silent.
+  void look(base::Instant now, fep::Fep& fep, const fep::Settings& settings, bool is_explained,
+            Remarks& remarks);
+
+ private:
+  /// True with a link.
+  bool look_at_link(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
+  void look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
+  void look_for_narrow_ways(fep::Fep& fep);
+  void look_for_one_way_losses(fep::Fep& fep);
+  void remark(std::string text);
+
+  Remarks remarks_;  ///< of the look under way
+  StuckPdcs stuck_;
+  RefusedPackets refused_;
+  int looks_without_link_ = 0;
+  int looks_since_silence_ = kLooksBetweenWarnings, looks_since_lossy_ = kLooksBetweenWarnings;
+};
+
+}  // namespace uet::provider

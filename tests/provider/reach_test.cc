@@ -1,0 +1,141 @@
+// Why packets do not reach a peer, as PeerFit tells it.
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "provider/peer_fit.h"
+#include "tests/fep/fep_pair.h"
+
+namespace uet::test {
+namespace {
+
+using base::DropReason;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class ReachTest : public testing::Test {
+ protected:
+  LinkConfig link_where(std::function<bool(std::size_t from, std::size_t bytes)> is_lost) {
+    LinkConfig link{.ip_mtu = 9000, .seed = 11};
+    link.drop = [is_lost = std::move(is_lost)](std::size_t from,
+                                               std::span<const std::uint8_t> bytes) {
+      return is_lost(from, bytes.size());
+    };
+    return link;
+  }
+  void post(FepPair& pair, std::size_t from, std::size_t bytes) {
+    ASSERT_TRUE(pair.ses(1 - from).receive(pair.now, pair.sides[1 - from].endpoint,
+                                           {.iov = {&in_iov_, 1}}));
+    const iovec out = {out_.data(), bytes};
+    ASSERT_TRUE(pair.ses(from).send(pair.now, pair.sides[from].endpoint,
+                                    {.peer = pair.sides[from].peer, .iov = {&out, 1}}));
+  }
+  /// `each_second` comes before the look of side 0.
+  template <typename EachSecond>
+  void look(FepPair& pair, int seconds, EachSecond&& each_second) {
+    for (int second = 0; second < seconds; ++second) {
+      const Instant next = pair.now + Duration::from_seconds(1);
+      pair.alarm = next;
+      ASSERT_TRUE(pair.run_until([&] { return pair.now >= next; }));
+      each_second();
+      std::ranges::move(fit_.look(pair.now, *pair.sides[0].fep, settings_),
+                        std::back_inserter(told_));
+    }
+  }
+  void look(FepPair& pair, int seconds) {
+    look(pair, seconds, [] {});
+  }
+
+  std::vector<std::uint8_t> out_ = pattern(100'000, 1), in_ = std::vector<std::uint8_t>(100'000);
+  const iovec in_iov_ = {in_.data(), in_.size()};
+  provider::PeerFit fit_;
+  fep::Settings settings_;
+  std::vector<std::string> told_;
+};
+
+TEST_F(ReachTest, look__losses_one_way_are_no_narrow_way_though_the_peer_is_heard) {
+  bool is_cut = false;
+  FepPair pair(link_where([&](std::size_t from, std::size_t) { return is_cut && from == 0; }));
+  post(pair, 0, 100);
+  post(pair, 1, 100);
+  look(pair, 1);
+  is_cut = true;
+  post(pair, 0, 100'000);
+  post(pair, 1, 100'000);  // whose Probes and packets sent again go on coming
+  look(pair, 6);
+  EXPECT_THAT(told_, ElementsAre(AllOf(HasSubstr("packets to 10.0.0.2 do not arrive"),
+                                       HasSubstr("10.0.0.2 is heard"), HasSubstr("firewalls"),
+                                       Not(HasSubstr("MTU")))));
+}
+
+TEST_F(ReachTest, look__a_narrow_way_is_one_though_the_peer_sends_as_well) {
+  FepPair pair(link_where([&](std::size_t, std::size_t bytes) { return bytes > 1472; }));
+  post(pair, 0, 100);
+  post(pair, 1, 100);
+  look(pair, 1);
+  post(pair, 0, 100'000);
+  post(pair, 1, 100'000);
+  look(pair, 6);
+  EXPECT_THAT(told_, ElementsAre(AllOf(HasSubstr("large packets to 10.0.0.2 are lost"),
+                                       HasSubstr("MTU here, 9000"))));
+}
+
+/// The port drops what side 0 sends, and counts it.
+class RefusalTest : public ReachTest {
+ protected:
+  LinkConfig refusing(DropReason reason) {
+    return link_where([this, reason](std::size_t from, std::size_t bytes) {
+      if (from != 0 || !refuses_ || trace_ == nullptr) return false;
+      trace_->drop(Instant{}, reason, bytes);
+      return true;
+    });
+  }
+  std::vector<std::string> told_of(DropReason reason) {
+    FepPair pair(refusing(reason));
+    trace_ = &pair.sides[0].trace;
+    post(pair, 0, 100);
+    look(pair, 6);
+    trace_ = nullptr;
+    return told_;
+  }
+  bool refuses_ = true;
+  base::Trace* trace_ = nullptr;
+};
+
+TEST_F(RefusalTest, look__without_a_route_the_sentence_names_prefix_and_gateway_not_the_peer) {
+  EXPECT_THAT(told_of(DropReason::kNoRoute),
+              ElementsAre(AllOf(HasSubstr("packets to 10.0.0.2 do not leave this host"),
+                                HasSubstr("no-route"), HasSubstr("FI_UET_GATEWAY"),
+                                HasSubstr("FI_UET_PREFIX"))));
+}
+
+TEST_F(RefusalTest, look__a_next_hop_that_does_not_answer_is_named) {
+  EXPECT_THAT(told_of(DropReason::kNoNeighbor),
+              ElementsAre(AllOf(HasSubstr("packets to 10.0.0.2 do not leave this host"),
+                                HasSubstr("no-neighbor"), HasSubstr("FI_UET_VLAN"))));
+}
+
+TEST_F(RefusalTest, look__what_the_kernel_refuses_is_asked_of_its_routes) {
+  EXPECT_THAT(told_of(DropReason::kSendFailed),
+              ElementsAre(AllOf(HasSubstr("packets to 10.0.0.2 do not leave this host"),
+                                HasSubstr("send-failed"), HasSubstr("ip route get 10.0.0.2"))));
+}
+
+TEST_F(RefusalTest, look__a_refusal_that_is_over_is_not_told) {
+  FepPair pair(refusing(DropReason::kSendFailed));
+  trace_ = &pair.sides[0].trace;
+  int second = 0;
+  post(pair, 0, 100);
+  look(pair, 6, [&] { refuses_ = ++second < 1; });
+  EXPECT_THAT(told_, IsEmpty());
+  trace_ = nullptr;
+}
+
+}  // namespace
+}  // namespace uet::test
