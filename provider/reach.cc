@@ -51,6 +51,7 @@ void Reach::look(base::Instant now, fep::Fep& fep, const fep::Settings& settings
   ++looks_since_silence_;
   ++looks_since_lossy_;
   stuck_.look(now, fep);
+  deaf_planes_.look(fep.port(), remarks_);
   const bool has_link = look_at_link(now, fep, settings);
   if (auto why = refused_.look(fep, stuck_.all())) remark(std::move(*why));
   if (has_link && !refused_.has_some()) {

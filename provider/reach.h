@@ -6,6 +6,7 @@
 
 #include "fep/fep.h"
 #include "fep/settings/settings.h"
+#include "provider/deaf_planes.h"
 #include "provider/refused_packets.h"
 #include "provider/remarks.h"
 #include "provider/stuck_pdcs.h"
@@ -29,6 +30,7 @@ class Reach {
   Remarks remarks_;  ///< of the look under way
   StuckPdcs stuck_;
   RefusedPackets refused_;
+  DeafPlanes deaf_planes_;
   int looks_without_link_ = 0;
   int looks_since_silence_ = kLooksBetweenWarnings, looks_since_lossy_ = kLooksBetweenWarnings;
 };

@@ -1,11 +1,14 @@
 // Why packets do not reach a peer, as PeerFit tells it.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <functional>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "lib/net/port_wrapper.h"
+#include "provider/deaf_planes.h"
 #include "provider/peer_fit.h"
 #include "tests/fep/fep_pair.h"
 
@@ -135,6 +138,61 @@ TEST_F(RefusalTest, look__a_refusal_that_is_over_is_not_told) {
   look(pair, 6, [&] { refuses_ = ++second < 1; });
   EXPECT_THAT(told_, IsEmpty());
   trace_ = nullptr;
+}
+
+/// A port of two planes, of which only the counters count.
+class CountedPlanes final : public net::PortWrapper {
+ public:
+  CountedPlanes() : net::PortWrapper(nullptr) {
+    facts_.name = "udp:d0+udp:d1";
+    facts_.planes = 2;
+  }
+  const net::PortFacts& facts() const override { return facts_; }
+  net::PlaneCounters plane_counters(unsigned plane) const override { return counters[plane]; }
+
+  std::array<net::PlaneCounters, 2> counters{};
+
+ private:
+  net::PortFacts facts_;
+};
+
+class DeafPlanesTest : public testing::Test {
+ protected:
+  std::vector<std::string> look() {
+    std::vector<std::string> remarks;
+    planes_.look(port_, remarks);
+    return remarks;
+  }
+  CountedPlanes port_;
+  provider::DeafPlanes planes_;
+};
+
+TEST_F(DeafPlanesTest, look__a_plane_that_brings_nothing_is_named_once_with_rp_filter_and_vlan) {
+  port_.counters[0] = {.sent = 1'524'640, .received = 637'194};
+  port_.counters[1] = {.sent = 427};
+  EXPECT_THAT(look(), ElementsAre(AllOf(HasSubstr("plane 1 (udp:d1)"), HasSubstr("427 packets"),
+                                        HasSubstr("received none"), HasSubstr("VLAN"),
+                                        HasSubstr("rp_filter"))));
+  port_.counters[0].received += 100'000;
+  port_.counters[1].sent += 1'000;
+  EXPECT_THAT(look(), IsEmpty());
+}
+
+TEST_F(DeafPlanesTest, look__a_plane_that_ends_to_bring_anything_is_named_from_there_on) {
+  port_.counters[0] = {.sent = 2'000, .received = 2'000};
+  port_.counters[1] = {.sent = 2'000, .received = 2'000};
+  EXPECT_THAT(look(), IsEmpty());
+  port_.counters[0] = {.sent = 9'000, .received = 9'000};
+  port_.counters[1].sent += 150;
+  EXPECT_THAT(look(), ElementsAre(AllOf(HasSubstr("sent 150 packets"), HasSubstr("7000"))));
+}
+
+TEST_F(DeafPlanesTest, look__neither_idleness_nor_a_plane_without_link_is_told) {
+  port_.counters[0] = {.sent = 2'000, .received = 2'000};
+  port_.counters[1] = {.sent = 20};
+  EXPECT_THAT(look(), IsEmpty());
+  port_.counters[1] = {.is_up = false, .sent = 400};
+  EXPECT_THAT(look(), IsEmpty());
 }
 
 }  // namespace
