@@ -118,7 +118,8 @@ TEST(Endpoint, open__takes_the_first_of_a_list_that_is_free) {
 
 // [decision 168]
 TEST(Endpoint, address__is_that_of_before_where_its_process_opens_it_again) {
-  const std::map<std::string, std::string> one_of_a_list = {{"port", "udp"}, {"addr", "127.0.77.10|127.0.77.11"}};
+  const std::map<std::string, std::string> one_of_a_list = {{"port", "udp"},
+                                                            {"addr", "127.0.77.10|127.0.77.11"}};
   std::string error;
   auto endpoint = Endpoint::open(one_of_a_list, error);
   ASSERT_NE(endpoint, nullptr) << error;
