@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/base/cancellation.h"
+#include "lib/base/thread_signals.h"
 #include "lib/net/forked_child.h"
 
 namespace uet::udp {
@@ -47,6 +48,16 @@ struct Registry {
   }
 };
 
+/// A handler of a signal may close descriptors, fork or end the process: none runs while its thread has the mutex.
+class Guard {
+ public:
+  explicit Guard(Registry& registry) : guard_(registry.mutex) {}
+
+ private:
+  base::WithoutSignals without_signals_;
+  std::lock_guard<std::mutex> guard_;
+};
+
 /// Never destroyed: descriptors may live as long as the process.
 Registry& registry() {
   static auto* const instance = new Registry;
@@ -75,7 +86,7 @@ Descriptor Descriptor::open(const std::function<int()>& call) {
   let_children_go();
   const base::WithoutCancellation without_cancellation;
   Registry& r = registry();
-  const std::lock_guard guard(r.mutex);
+  const Guard guard(r);
   r.open.push_back({-1, {}});  // before there is anything that could be lost for want of memory
   const int fd = call();
   if (fd < 0)
@@ -90,7 +101,7 @@ Descriptor::~Descriptor() {
   if (fd_ < 0) return;
   const base::WithoutCancellation without_cancellation;
   Registry& r = registry();
-  const std::lock_guard guard(r.mutex);
+  const Guard guard(r);
   const auto at = std::ranges::find(r.open, fd_, &Registry::Entry::fd);
   if (at != r.open.end()) {
     if (at->place.port != 0) r.note_closed(at->place);
@@ -102,7 +113,7 @@ Descriptor::~Descriptor() {
 
 void Descriptor::note_port(const net::FabricAddress& host, std::uint16_t port) const {
   Registry& r = registry();
-  const std::lock_guard guard(r.mutex);
+  const Guard guard(r);
   const auto at = std::ranges::find(r.open, fd_, &Registry::Entry::fd);
   if (at != r.open.end()) at->place = {host, port};
 }
@@ -111,7 +122,7 @@ std::optional<std::chrono::nanoseconds> closed_for(const net::FabricAddress& hos
                                                    std::uint16_t port) {
   const UdpPlace place{host, port};
   Registry& r = registry();
-  const std::lock_guard guard(r.mutex);
+  const Guard guard(r);
   if (std::ranges::find(r.open, place, &Registry::Entry::place) != r.open.end()) return {};
   const auto at = std::ranges::find(r.closed, place, &Registry::Closed::place);
   if (at == r.closed.end()) return {};

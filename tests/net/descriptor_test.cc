@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -155,6 +156,26 @@ TEST_F(DescriptorTest, port__is_let_go_by_a_child_that_may_have_no_further_descr
   port.reset();
   EXPECT_TRUE(open()) << error_;
   EXPECT_EQ(refusals, 0);
+}
+
+// In a child, which alarm() ends where the handler waits for the thread that it runs in.
+TEST_F(DescriptorTest, open__is_not_interrupted_by_a_handler_that_closes_another) {
+  const auto make_socket = [] { return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); };
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);
+    static Descriptor held = Descriptor::open(make_socket);
+    signal(SIGUSR1, [](int) { held = Descriptor(); });
+    const auto opened = Descriptor::open([&] {
+      raise(SIGUSR1);
+      return make_socket();
+    });
+    _exit(opened && !held ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(DescriptorTest, error_text__says_what_helps_where_descriptors_are_missing) {
