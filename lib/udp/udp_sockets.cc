@@ -71,7 +71,6 @@ Descriptor open_bound(const UdpSocketsConfig& config, std::uint16_t port,
     errno = why;
     return Descriptor();
   }
-  if (port != 0) d.note_port(config.address.host(), port);
   return d;
 }
 
@@ -80,6 +79,7 @@ Descriptor open_receiver(const UdpSocketsConfig& config) {
   constexpr std::chrono::milliseconds kInterval{1};
   for (;;) {
     Descriptor d = open_bound(config, config.port);
+    if (d) d.note_port(config.address.host(), config.port);
     if (d || errno != EADDRINUSE) return d;
     const auto closed = closed_for(config.address.host(), config.port);
     if (!closed || *closed >= kChildPatience) {
