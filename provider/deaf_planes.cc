@@ -32,11 +32,16 @@ void DeafPlanes::look(const net::Port& port, Remarks& remarks) {
     const net::PlaneCounters& is = counters[p];
     const std::uint64_t others = received - is.received;
     Plane& plane = planes_[p];
-    if (is.received != plane.received || !is.is_up)
-      plane = {.sent = is.sent, .received = is.received, .others = others, .is_told = false};
+    ++plane.looks_since_told;
+    if (is.received != plane.received || !is.is_up) {
+      plane.sent = is.sent;
+      plane.received = is.received;
+      plane.others = others;
+    }
     const std::uint64_t sent = is.sent - plane.sent, by_others = others - plane.others;
-    if (plane.is_told || sent < kSentToTell || by_others < kOthersToTell) continue;
-    plane.is_told = true;
+    const bool is_deaf = sent >= kSentToTell && by_others >= kOthersToTell;
+    if (!is_deaf || plane.looks_since_told < kLooksBetweenWarnings) continue;
+    plane.looks_since_told = 0;
     const std::string name = names.size() == count ? names[p] : port.facts().name;
     remarks.push_back("plane " + std::to_string(p) + " (" + name + ") has a link and sent " +
                       std::to_string(sent) +

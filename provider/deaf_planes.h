@@ -20,7 +20,7 @@ class DeafPlanes {
   /// Counters of packets when the plane brought one last.
   struct Plane {
     std::uint64_t sent = 0, received = 0, others = 0;
-    bool is_told = false;
+    int looks_since_told = kLooksBetweenWarnings;
   };
   std::array<Plane, net::kMaxPlanes> planes_{};
 };

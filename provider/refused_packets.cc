@@ -31,16 +31,16 @@ std::string what_to_do(DropReason reason, const net::PortFacts& facts, const std
 }  // namespace
 
 std::optional<std::string> RefusedPackets::look(fep::Fep& fep, const std::vector<StuckPdc>& stuck) {
+  const net::SendFailure failure = fep.port().last_send_failure();
+  const DropReason reason = failure.reason;
+  const bool are_many = growth_of(fep.trace(), reason) >= kPacketsToTell;
   count(fep.trace());
   ++looks_since_told_;
-  if (looks_since_told_ < kLooksBetweenWarnings || !has_some()) return std::nullopt;
-  const DropReason reason = kReasons[grown_];
-  const net::SendFailure failure =
-      reason == DropReason::kSendFailed ? fep.port().last_send_failure() : net::SendFailure{};
   const auto waits = std::ranges::find_if(stuck, [&](const StuckPdc& pdc) {
-    return pdc.looks > 0 && (failure.error == 0 || pdc.peer.host() == failure.destination.host());
+    return pdc.looks > 0 && pdc.peer.host() == failure.destination.host();
   });
-  if (waits == stuck.end()) return std::nullopt;
+  has_some_ = are_many && waits != stuck.end();
+  if (!has_some_ || looks_since_told_ < kLooksBetweenWarnings) return std::nullopt;
   looks_since_told_ = 0;
   const std::string why =
       failure.error == 0 ? "" : " (" + std::generic_category().message(failure.error) + ")";
@@ -50,18 +50,16 @@ std::optional<std::string> RefusedPackets::look(fep::Fep& fep, const std::vector
          what_to_do(reason, fep.port().facts(), waits->peer.host().to_string());
 }
 
+std::uint64_t RefusedPackets::growth_of(const base::Trace& trace, DropReason reason) const {
+  const auto at = std::ranges::find(kReasons, reason);
+  if (at == kReasons.end()) return 0;
+  return trace.drops(reason) - counts_[next_][static_cast<std::size_t>(at - kReasons.begin())];
+}
+
 void RefusedPackets::count(const base::Trace& trace) {
   Counts& oldest = counts_[next_];
   next_ = (next_ + 1) % kLooks;
-  growth_ = 0;
-  for (std::size_t i = 0; i < kReasons.size(); ++i) {
-    const std::uint64_t is = trace.drops(kReasons[i]);
-    if (is - oldest[i] > growth_) {
-      growth_ = is - oldest[i];
-      grown_ = i;
-    }
-    oldest[i] = is;
-  }
+  for (std::size_t i = 0; i < kReasons.size(); ++i) oldest[i] = trace.drops(kReasons[i]);
 }
 
 }  // namespace uet::provider

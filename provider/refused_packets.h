@@ -17,8 +17,8 @@ namespace uet::provider {
 class RefusedPackets {
  public:
   std::optional<std::string> look(fep::Fep& fep, const std::vector<StuckPdc>& stuck);
-  /// Some were dropped in the last looks: silence of a peer may come from that.
-  bool has_some() const { return growth_ >= kPacketsToTell; }
+  /// At the last look a peer was waited for whose packets were dropped: silence of peers may come from that.
+  bool has_some() const { return has_some_; }
 
  private:
   /// One may be chance, as while an interface goes down.
@@ -29,12 +29,13 @@ class RefusedPackets {
                                           base::DropReason::kNoNeighbor};
   using Counts = std::array<std::uint64_t, kReasons.size()>;
 
+  /// Drops for `reason` in the last looks, this one included.
+  std::uint64_t growth_of(const base::Trace& trace, base::DropReason reason) const;
   void count(const base::Trace& trace);
 
   std::array<Counts, kLooks> counts_{};  ///< at the looks before
   std::size_t next_ = 0;                 ///< the oldest of them, which the next look replaces
-  std::uint64_t growth_ = 0;             ///< of the reason that grew most
-  std::size_t grown_ = 0;                ///< which one that is
+  bool has_some_ = false;
   int looks_since_told_ = kLooksBetweenWarnings;
 };
 

@@ -16,31 +16,39 @@ std::uint32_t nacks_received(const pds::Pds::PdcView& pdc) {
 
 void StuckPdcs::look(base::Instant now, fep::Fep& fep) {
   const std::uint64_t resent = fep.trace().count(base::EventId::kPacketRetransmitted);
+  const bool is_any_resent = std::exchange(retransmitted_, resent) != resent;
+  if (!is_any_resent && stuck_.empty()) {
+    positions_.clear();
+    looked_before_ = now;
+    return;
+  }
   std::unordered_map<std::uint16_t, StuckPdc> before;
   for (const StuckPdc& pdc : stuck_) before.emplace(pdc.id, pdc);
   stuck_.clear();
-  if (std::exchange(retransmitted_, resent) == resent) {
-    positions_.clear();
-  } else {
-    const SignsOfPeers signs = read_signs(fep);
-    fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
-      if (pdc.unacked == 0) return true;
-      StuckPdc is{.peer = pdc.peer,
-                  .id = pdc.id,
-                  .cack = pdc.cack,
-                  .nacks = nacks_received(pdc),
-                  .resent = pdc.resent,
-                  .is_half_open = pdc.peer_id == 0};
-      const auto seen = signs.find(pdc.peer);
-      is.is_heard = seen != signs.end() && seen->second.is_heard;
-      is.is_answered = seen != signs.end() && seen->second.is_answered;
-      const auto was = before.find(pdc.id);
-      if (was != before.end() && is.is_where(was->second)) is.carry_on(was->second);
-      stuck_.push_back(is);
+  // Retransmissions back off to more than the time between two looks: what nothing was sent again for is stuck as it was.
+  const SignsOfPeers signs = is_any_resent ? read_signs(fep) : SignsOfPeers{};
+  fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
+    if (pdc.unacked == 0) return true;
+    StuckPdc is{.peer = pdc.peer,
+                .id = pdc.id,
+                .cack = pdc.cack,
+                .nacks = nacks_received(pdc),
+                .resent = pdc.resent,
+                .is_half_open = pdc.peer_id == 0};
+    const auto was = before.find(pdc.id);
+    const bool is_stuck = was != before.end() && is.is_where(was->second);
+    if (!is_any_resent) {
+      if (is_stuck) stuck_.push_back(was->second);
       return true;
-    });
-  }
-  looked_before_ = now;
+    }
+    const auto seen = signs.find(pdc.peer);
+    is.is_heard = seen != signs.end() && seen->second.is_heard;
+    is.is_answered = seen != signs.end() && seen->second.is_answered;
+    if (is_stuck) is.carry_on(was->second);
+    stuck_.push_back(is);
+    return true;
+  });
+  if (is_any_resent) looked_before_ = now;
 }
 
 void StuckPdc::carry_on(const StuckPdc& before) {

@@ -32,7 +32,7 @@ struct StuckPdc {
 
 class StuckPdcs {
  public:
-  /// Costs a walk over all PDCs while packets are sent again, and nothing else.
+  /// Costs a walk over all PDCs while packets are sent again or some are stuck, and nothing else.
   void look(base::Instant now, fep::Fep& fep);
   /// Longest idle first (approximately).
   const std::vector<StuckPdc>& all() const { return stuck_; }

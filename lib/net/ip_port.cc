@@ -405,6 +405,8 @@ bool IpPort::is_on_link(const FabricAddress& address) const {
 }
 
 void IpPort::drop(Instant now, TxPacket& tx, DropReason reason) {
+  if (reason == DropReason::kNoNeighbor || reason == DropReason::kNoRoute)
+    send_failure_ = {.at = now, .destination = tx.destination, .reason = reason};
   trace_.drop(now, reason, tx.packet.size());
   tx.packet.reset();
 }

@@ -56,6 +56,7 @@ class IpPort final : public Port {
   std::size_t receive(Instant now, std::span<RxPacket> out) override;
   std::size_t send(Instant now, std::span<TxPacket> in) override;
   std::uint8_t planes_up(Instant) override { return device_->has_link() ? 1 : 0; }
+  SendFailure last_send_failure() const override { return send_failure_; }
   Instant next_deadline() const override;
   void on_deadline(Instant now) override;
   int wakeup_fd() const override { return device_->wakeup_fd(); }
@@ -127,6 +128,7 @@ class IpPort final : public Port {
   Instant resolver_polled_at_;
   WaitingRoom looped_room_;  ///< packets to ourselves
   WaitingQueue looped_;
+  SendFailure send_failure_;  ///< the latest
 
   std::array<Packet, kBurst> staged_;  ///< built frames on their way to the device
   std::size_t staged_count_ = 0;

@@ -193,7 +193,9 @@ SendFailure PlanePort::last_send_failure() const {
   SendFailure last;
   for (const Member& member : members_) {
     const SendFailure failure = member.port->last_send_failure();
-    if (failure.error != 0 && (last.error == 0 || failure.at > last.at)) last = failure;
+    if (!failure.destination.is_unspecified() &&
+        (last.destination.is_unspecified() || failure.at > last.at))
+      last = failure;
   }
   return last;
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "lib/base/drop_reason.h"
 #include "lib/base/units.h"
 #include "lib/net/fabric_address.h"
 #include "lib/net/packet.h"
@@ -97,11 +98,12 @@ struct PlaneCounters {
   std::uint64_t times_down = 0;
 };
 
-/// A packet that the system refused to send.
+/// A packet that did not leave this host, for `reason`: kSendFailed, kNoRoute or kNoNeighbor.
 struct SendFailure {
   base::Instant at;
-  FabricAddress destination;
-  int error = 0;  ///< errno; 0: there was no such packet
+  FabricAddress destination;  ///< unspecified: there was no such packet
+  base::DropReason reason = base::DropReason::kSendFailed;
+  int error = 0;  ///< errno, of kSendFailed
 };
 
 /// One thread. Bursts in, bursts out, never blocks.
@@ -140,7 +142,7 @@ class Port {
     return {};
   }
 
-  /// The latest packet among those dropped as `send-failed`. For people who want to know.
+  /// The latest such packet. For people who want to know.
   virtual SendFailure last_send_failure() const { return {}; }
 
   /// The entropy value that will really be on the wire when a TxPacket asks for `entropy`. The kernel-UDP port only has

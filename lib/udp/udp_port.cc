@@ -65,18 +65,16 @@ UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface i
   pool_.let_borrow();
 }
 
-/// The sockets of a plane stay with the index of their interface, also when it gets another name.
+/// By index, which stays when the interface gets another name. The sockets of a plane stay with it.
 std::uint8_t UdpPort::planes_up(Instant now) {
   const base::WithoutCancellation without_cancellation;
   std::string name = interface_.name;
-  if (is_tied() && interface_.index != 0) {
-    name = interface_name(sockets_.receiver.fd(), interface_.index);
-    if (name.empty()) {
-      if (!follow_interface(now)) return 0;
-      name = interface_.name;
-    }
-    sockets_.config.device = name;  // by which a sender is opened again
+  if (interface_.index != 0) name = interface_name(sockets_.receiver.fd(), interface_.index);
+  if (name.empty()) {
+    if (is_tied() && !follow_interface(now)) return 0;
+    name = interface_.name;
   }
+  if (is_tied()) sockets_.config.device = name;  // by which a sender is opened again
   return interface_is_running(sockets_.receiver.fd(), name) ? 1 : 0;
 }
 
@@ -188,6 +186,7 @@ bool UdpPort::refuse(Instant now, net::TxPacket& tx) {
 /// True for a packet that would stay in the kernel: it is dropped.
 bool UdpPort::keep_from_kernel(Instant now, net::TxPacket& tx) {
   if (!watch_.keeps(now, tx.destination.host())) return false;
+  send_failure_ = {.at = now, .destination = tx.destination, .reason = DropReason::kNoNeighbor};
   trace_.drop(now, DropReason::kNoNeighbor, tx.packet.full_size());
   tx.packet.reset();
   return true;
@@ -232,7 +231,10 @@ void UdpPort::transmit_by(Instant now, std::size_t sender, std::span<net::TxPack
       // their own try.
       const DropReason reason = errno == EMSGSIZE ? DropReason::kTooLarge : DropReason::kSendFailed;
       if (reason == DropReason::kSendFailed)
-        send_failure_ = {.at = now, .destination = packet_at(done).destination, .error = errno};
+        send_failure_ = {.at = now,
+                         .destination = packet_at(done).destination,
+                         .reason = reason,
+                         .error = errno};
       for (std::size_t i = 0; i < to_send_.packets_of(message); ++i)
         trace_.drop(now, reason, packet_at(done + i).packet.full_size());
       release(done, to_send_.packets_of(message++));

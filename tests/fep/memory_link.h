@@ -31,6 +31,7 @@ struct LinkConfig {
   bool knows_own_mtu_only = false;
   std::uint16_t run_packets = 1;  ///< that each port says it moves as one
   std::uint64_t seed = 1;
+  net::SendFailure send_failure;  ///< that both ports tell of
   /// Called for each packet that would be sent; true drops it.
   std::function<bool(std::size_t from, std::span<const std::uint8_t> bytes)> drop;
   /// While it is true, that side's port takes nothing.
@@ -83,6 +84,7 @@ class MemoryLink {
     }
     const net::PortFacts& facts() const override { return facts_; }
     net::PacketPool& pool() override { return pool_; }
+    net::SendFailure last_send_failure() const override { return link_->config_.send_failure; }
     std::size_t receive(Instant now, std::span<net::RxPacket> out) override {
       std::size_t n = 0;
       for (; n < out.size() && !waiting_.empty() && waiting_.front().at <= now; ++n) {

@@ -1,3 +1,4 @@
+#include "lib/base/byte_cursor.h"
 #include "tests/net/ip_port_fixture.h"
 
 namespace uet::net {
@@ -107,7 +108,10 @@ TEST_F(IpPortTest, send__through_the_gateway) {
 
 TEST_F(IpPortTest, send__destinations_without_a_way) {
   open_v4();
+  EXPECT_TRUE(a_.port->last_send_failure().destination.is_unspecified());
   send(a_, address("192.168.7.7"), "x");
+  EXPECT_EQ(a_.port->last_send_failure().destination, address("192.168.7.7"));
+  EXPECT_EQ(a_.port->last_send_failure().reason, DropReason::kNoRoute);
   send(a_, address("224.0.0.1"), "x");
   send(a_, FabricAddress(), "x");
   EXPECT_EQ(a_.trace.drops(DropReason::kNoRoute), 3u);
@@ -141,6 +145,8 @@ TEST_F(IpPortTest, send__silent_neighbor_is_given_up_and_tried_again_later) {
   send(a_, b_, "x");
   for (int i = 0; i < 100; ++i) advance(Duration::from_ms(50));
   EXPECT_EQ(a_.trace.drops(DropReason::kNoNeighbor), 1u);
+  EXPECT_EQ(a_.port->last_send_failure().destination, address("10.0.0.2"));
+  EXPECT_EQ(a_.port->last_send_failure().reason, DropReason::kNoNeighbor);
   EXPECT_EQ(a_.device->sent.size(), NeighborConfig().attempts);
   EXPECT_EQ(a_.port->waiting(), 0u);
   a_.device->is_cut = false;

@@ -92,15 +92,18 @@ TEST_F(ReachTest, look__a_narrow_way_is_one_though_the_peer_sends_as_well) {
 /// The port drops what side 0 sends, and counts it.
 class RefusalTest : public ReachTest {
  protected:
-  LinkConfig refusing(DropReason reason) {
-    return link_where([this, reason](std::size_t from, std::size_t bytes) {
+  LinkConfig refusing(DropReason reason, net::FabricAddress destination) {
+    LinkConfig link = link_where([this, reason](std::size_t from, std::size_t bytes) {
       if (from != 0 || !refuses_ || trace_ == nullptr) return false;
       trace_->drop(Instant{}, reason, bytes);
       return true;
     });
+    link.send_failure = {.destination = destination, .reason = reason};
+    return link;
   }
-  std::vector<std::string> told_of(DropReason reason) {
-    FepPair pair(refusing(reason));
+  std::vector<std::string> told_of(DropReason reason,
+                                   net::FabricAddress destination = MemoryLink::address(1)) {
+    FepPair pair(refusing(reason, destination));
     trace_ = &pair.sides[0].trace;
     post(pair, 0, 100);
     look(pair, 6);
@@ -130,8 +133,13 @@ TEST_F(RefusalTest, look__what_the_kernel_refuses_is_asked_of_its_routes) {
                                 HasSubstr("send-failed"), HasSubstr("ip route get 10.0.0.2"))));
 }
 
+TEST_F(RefusalTest, look__packets_to_others_are_not_told_as_those_of_the_peer_that_is_waited_for) {
+  EXPECT_THAT(told_of(DropReason::kNoNeighbor, net::FabricAddress::from_v4(0x0a000009)),
+              ElementsAre(HasSubstr("nothing is heard from 10.0.0.2 yet")));
+}
+
 TEST_F(RefusalTest, look__a_refusal_that_is_over_is_not_told) {
-  FepPair pair(refusing(DropReason::kSendFailed));
+  FepPair pair(refusing(DropReason::kSendFailed, MemoryLink::address(1)));
   trace_ = &pair.sides[0].trace;
   int second = 0;
   post(pair, 0, 100);
@@ -176,6 +184,18 @@ TEST_F(DeafPlanesTest, look__a_plane_that_brings_nothing_is_named_once_with_rp_f
   port_.counters[0].received += 100'000;
   port_.counters[1].sent += 1'000;
   EXPECT_THAT(look(), IsEmpty());
+}
+
+TEST_F(DeafPlanesTest, look__a_plane_that_brings_a_packet_now_and_then_is_named_once_a_minute) {
+  int told = 0;
+  for (int second = 0; second < 59; ++second) {
+    port_.counters[0].sent += 2'000;
+    port_.counters[0].received += 2'000;
+    port_.counters[1].sent += 200;
+    if (second % 2 == 1) ++port_.counters[1].received;
+    told += static_cast<int>(look().size());
+  }
+  EXPECT_EQ(told, 1);
 }
 
 TEST_F(DeafPlanesTest, look__a_plane_that_ends_to_bring_anything_is_named_from_there_on) {
