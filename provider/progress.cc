@@ -129,9 +129,9 @@ void ProgressThread::work_once() {
       return;
     }
     deep_sleep_ = false;
-    port_fd = worker_.port_->wakeup_fd();
     const base::Instant now = worker_.now();
     const bool busy = worker_.turn_loop(now);
+    port_fd = worker_.port_->wakeup_fd();  // which a turn may lose
     // A counter may have started something that moves the deadline; and it was not the application that did.
     if (!worker_.left_.empty()) worker_.start_left();
     if (busy || !worker_.port_->arm_wakeup()) {
