@@ -85,7 +85,9 @@ bool RunCutter::begin(const CapturedPacket& frame) {
   packet_bytes_ = 0;
   if (options_.crc != CrcPolicy::kNever) packet_bytes_ = length_by_crc(look);
   if (packet_bytes_ == 0) packet_bytes_ = length_by_tss();
-  if (packet_bytes_ == 0 && options_.crc != CrcPolicy::kAlways && look.problems > 0)
+  // A CRC that is wrong, and nothing else, is damage.
+  const int others = look.problems - (look.has_bad_crc ? 1 : 0);
+  if (packet_bytes_ == 0 && options_.crc != CrcPolicy::kAlways && others > 0)
     packet_bytes_ = length_by_problems(look);
   if (packet_bytes_ == 0) {
     if (end_ - uet_ > kLargestPacket) has_missed_ = true;
@@ -161,7 +163,8 @@ std::size_t RunCutter::length_by_tss() const {
     return std::memcmp(uet.data() + at, uet.data(), std::min(kSame, uet.size() - at)) == 0;
   };
   constexpr std::size_t kSmallestSealed = TssHeader::kSize + kTssIcvBytes;
-  for (std::size_t bytes = kSmallestSealed; bytes + kSmallestSealed <= uet.size(); ++bytes) {
+  const std::size_t shortest = std::max(kSmallestSealed, uet.size() / kRunPackets);
+  for (std::size_t bytes = shortest; bytes + kSmallestSealed <= uet.size(); ++bytes) {
     bool fits = true;
     for (std::size_t at = bytes; fits && at < uet.size(); at += bytes) fits = has_header(at);
     if (fits) return bytes;
@@ -171,11 +174,16 @@ std::size_t RunCutter::length_by_tss() const {
 
 std::size_t RunCutter::length_by_problems(const Look& look) {
   if (run_.data.size() < end_) return 0;
+  const auto is_sealed = [&](std::size_t at) {
+    return run_.data[at] >> 3 == static_cast<int>(PdsType::kTss);
+  };
   DissectOptions options = options_;
   options.crc = CrcPolicy::kNever;
   for (const std::size_t bytes : candidates(look)) {
     ProblemCounter problems;
     for (std::size_t at = uet_; at < end_ && problems.count == 0; at += bytes) {
+      // In a TSS packet there is nothing that could be a problem, and a run is of one kind.
+      if (is_sealed(at) != is_sealed(uet_)) ++problems.count;
       build(at, std::min(bytes, end_ - at));
       dissect_frame(run_.link, frame_, frame_.size(), options, problems);
     }

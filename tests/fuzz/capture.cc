@@ -2,6 +2,7 @@
 
 #include "lib/base/check.h"
 #include "lib/wire/capture_reader.h"
+#include "lib/wire/packet_runs.h"
 #include "tests/fuzz/targets.h"
 
 namespace uet::fuzz {
@@ -21,19 +22,27 @@ class MemorySource : public wire::ByteSource {
   Bytes bytes_;
 };
 
-}  // namespace
-
-void capture(Bytes input) {
-  MemorySource source(input);
-  wire::CaptureReader reader(source);
+template <typename Reader>
+void read_all(Reader& reader, std::size_t most_packets) {
   wire::CapturedPacket packet;
   std::size_t packets = 0;
   while (reader.next(packet)) {
     UET_CHECK(packet.wire_length >= packet.data.size());
-    UET_CHECK(++packets <= input.size());
+    UET_CHECK(++packets <= most_packets);
     check_frame(packet.link, packet.data, packet.wire_length);
   }
   UET_CHECK(!reader.next(packet));  // the end is the end
+}
+
+}  // namespace
+
+void capture(Bytes input) {
+  MemorySource frames(input), packets(input);
+  wire::CaptureReader frame_reader(frames);
+  read_all(frame_reader, input.size());
+  wire::PacketReader packet_reader(packets, {});
+  constexpr std::size_t kRunPackets = 129;
+  read_all(packet_reader, input.size() * kRunPackets);
 }
 
 }  // namespace uet::fuzz

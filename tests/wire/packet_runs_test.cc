@@ -164,6 +164,22 @@ TEST(RunCutter, begin__damage_makes_no_run) {
   EXPECT_TRUE(cut(frame_of(packet)).packets.empty());
 }
 
+/// Payload that looks like the beginning of a TSS packet, in which nothing can be a problem, where another packet could begin.
+TEST(RunCutter, begin__damage_makes_no_run_whatever_the_payload_is) {
+  for (const std::size_t payload : {2048u, 4096u}) {
+    Bytes packet = golden(60);
+    const std::size_t headers = packet.size();
+    packet.resize(headers + payload, 0x0a);
+    packet = with_crc(packet);
+    packet.back() ^= 1;
+    EXPECT_TRUE(cut(frame_of(packet)).packets.empty()) << payload;
+  }
+}
+
+TEST(RunCutter, begin__equal_bytes_are_no_more_packets_than_a_run_has) {
+  EXPECT_LE(cut(frame_of(Bytes(60'000, 0x08))).packets.size(), 128u + 1);
+}
+
 TEST(RunCutter, next__a_capture_that_cut_the_run_gives_what_is_there_and_says_so) {
   const Bytes packet = with_crc(golden(40));
   const std::vector<Bytes> run(3, packet);
