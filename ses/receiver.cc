@@ -259,7 +259,8 @@ pds::Answer Receiver::proceed(RequestContext& c, RxMessage& m) {
     return failures_.fail(
         c, m, m.mkey_match != r.mkey_match ? ReturnCode::kPermViolation : ReturnCode::kOpViolation);
   }
-  const bool is_next = !r.eom && m.coverage.is_next(r.message_offset, r.covered, m.carried_length);
+  const bool is_next = !r.eom && m.target != RxTarget::kRead &&
+                       m.coverage.is_next(r.message_offset, r.covered, m.carried_length);
   if (!is_next && !is_well_segmented(r, shared_.core.payload_mtu))
     return failures_.fail(c, m, ReturnCode::kOpViolation);
   if (m.target == RxTarget::kDiscard) {
