@@ -71,7 +71,7 @@ Receiver::Receiver(Core& core)
       atomics_(shared_, rma_, returns_, failures_) {}
 
 pds::Answer Receiver::on_request(Instant now, const pds::RxRequest& packet) {
-  RequestContext c{now, packet, {}, {}};
+  RequestContext c{now, packet, {}, {.source = packet.source, .pdc = packet.handle.pdc}};
   const pds::Answer answer = dispatch(c);
   shared_.shares.let_go(c);
   return answer;
@@ -92,8 +92,8 @@ inline bool Receiver::look_at_plain_send(RequestContext& c) {
 /// All checks of a further packet of a write or a send but those of its place. Sets the message if there is one.
 inline bool Receiver::look_at_plain_next(RequestContext& c) {
   if (!parse_plain_next(c.packet.bytes, c.request)) return false;
-  c.message = shared_.messages.find(
-      {.source = c.packet.source, .pdc = c.packet.handle.pdc, .message_id = c.request.message_id});
+  c.key.message_id = c.request.message_id;
+  c.message = shared_.messages.find(c.key);
   return c.message != nullptr;
 }
 
@@ -118,8 +118,6 @@ pds::Answer Receiver::dispatch(RequestContext& c) {
 
 /// Every answer is built where it is read: what was just written one field at a time is slow to copy.
 pds::Answer Receiver::decide(RequestContext& c) {
-  c.key.source = c.packet.source;
-  c.key.pdc = c.packet.handle.pdc;
   c.key.message_id = c.request.message_id;
   pds::Answer answer = c.endpoint != nullptr  ? begin_send(c)
                        : c.message != nullptr ? proceed(c, *c.message)

@@ -12,7 +12,7 @@ struct RequestContext {
   Instant now;
   const pds::RxRequest& packet;
   RequestView request;
-  MessageKey key;
+  MessageKey key;  ///< its message id once the header was read
   Endpoint* endpoint = nullptr;
   RxMessage* message = nullptr;  ///< that a packet goes on with which needs no check by itself
   /// Of what the packet takes from pools of all endpoints; held until it is answered.

@@ -61,17 +61,25 @@ Descriptor any_socket() {
   return Descriptor::open([] { return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); });
 }
 
+/// 0 with errno. Not if_nametoindex(), whose errno says nothing where there is no descriptor left.
+unsigned index_of(int any_socket, const std::string& name) {
+  ifreq request{};
+  name.copy(request.ifr_name, IFNAMSIZ - 1);
+  return ioctl(any_socket, SIOCGIFINDEX, &request) == 0 ? static_cast<unsigned>(request.ifr_ifindex)
+                                                        : 0;
+}
+
 }  // namespace
 
 base::Result<std::vector<LocalAddress>, int> local_addresses() {
   std::vector<LocalAddress> out;
+  const Descriptor d = any_socket();
+  if (!d) return errno;
   const PassingAddresses passing = PassingAddresses::read();
-  int unknown = 0;
   const int error = for_each_address([&](const ifaddrs& i) {
     LocalAddress a;
     a.interface = i.ifa_name;
-    a.interface_index = interface_index(a.interface);
-    if (a.interface_index == 0 && errno != ENODEV) unknown = errno;
+    a.interface_index = index_of(d.fd(), a.interface);
     a.address = address_of(*i.ifa_addr);
     a.rank = passing.rank_of(a.interface, a.address);
     a.prefix_length = prefix_length_of(i.ifa_netmask, i.ifa_addr->sa_family == AF_INET);
@@ -79,7 +87,7 @@ base::Result<std::vector<LocalAddress>, int> local_addresses() {
     a.is_loopback = (i.ifa_flags & IFF_LOOPBACK) != 0;
     out.push_back(std::move(a));
   });
-  if (error != 0 || unknown != 0) return error != 0 ? error : unknown;
+  if (error != 0) return error;
   std::stable_sort(out.begin(), out.end(), [](const LocalAddress& x, const LocalAddress& y) {
     return x.interface_index < y.interface_index;
   });
@@ -96,17 +104,13 @@ std::string why_not_listed(int error) {
   return "cannot list the network interfaces: " + error_text(error);
 }
 
-/// Not if_nametoindex(), whose errno says nothing where there is no descriptor left.
 unsigned interface_index(const std::string& name) {
   if (name.empty() || name.size() >= IFNAMSIZ) {
     errno = ENODEV;
     return 0;
   }
   const Descriptor d = any_socket();
-  ifreq request{};
-  name.copy(request.ifr_name, IFNAMSIZ - 1);
-  const bool has_one = d && ioctl(d.fd(), SIOCGIFINDEX, &request) == 0;
-  return has_one ? static_cast<unsigned>(request.ifr_ifindex) : 0;
+  return d ? index_of(d.fd(), name) : 0;
 }
 
 std::string interface_name(int any_socket, unsigned index) {

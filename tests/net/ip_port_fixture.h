@@ -5,6 +5,7 @@
 
 #include "lib/net/ip_port.h"
 
+#include <algorithm>
 #include <cstring>
 #include "tests/net/memory_device.h"
 
@@ -63,6 +64,13 @@ class IpPortTest : public testing::Test {
     return send(from, to.port->facts().address, text);
   }
 
+  /// Where the next packet to B goes.
+  MacAddress mac_of_next() {
+    send(a_, b_, "next");
+    MacAddress mac;
+    std::copy_n(a_.device->sent.back().begin(), mac.size(), mac.begin());
+    return mac;
+  }
   /// Everything that arrives at `host` now.
   std::vector<RxPacket> receive(Host& host) {
     std::vector<RxPacket> out(64);

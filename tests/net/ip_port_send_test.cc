@@ -294,12 +294,6 @@ class AdvertisementTest : public IpPortTest {
     a_.device->inject(frame);
     receive(a_);
   }
-  MacAddress mac_of_next() {
-    send(a_, b_, "next");
-    MacAddress mac;
-    std::copy_n(a_.device->sent.back().begin(), mac.size(), mac.begin());
-    return mac;
-  }
   static constexpr std::size_t kIcmp = 14 + 40;
 };
 

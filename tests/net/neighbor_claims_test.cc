@@ -71,13 +71,6 @@ class NeighborClaims : public IpPortTest {
     receive(a_);
   }
 
-  /// Where the next packet to B goes.
-  MacAddress mac_of_next() {
-    send(a_, b_, "next");
-    MacAddress mac;
-    std::copy_n(a_.device->sent.back().begin(), mac.size(), mac.begin());
-    return mac;
-  }
   /// Questions that A sent since the last call.
   std::size_t questions() {
     std::size_t n = 0;

@@ -55,13 +55,14 @@ Bytes encoded(const Header& h, std::size_t payload) {
   return out;
 }
 
-wire::SesStandardFirst some_send() {
-  wire::SesStandardFirst h;
-  h.opcode = SesOpcode::kTaggedSend;
+/// Each field with bits of its own.
+template <typename Header>
+Header some_request(SesOpcode opcode) {
+  Header h;
+  h.opcode = opcode;
   h.dc = true;
   h.rel = true;
   h.hd = true;
-  h.som = h.eom = true;
   h.message_id = 0xa1b2;
   h.ri_generation = 0x93;
   h.job_id = 0x8c4d5e;
@@ -70,6 +71,12 @@ wire::SesStandardFirst some_send() {
   h.buffer_offset = 0x8877665544332211;
   h.initiator = 0x9abcdef0;
   h.mkey_match = 0xf0e1d2c3b4a59687;
+  return h;
+}
+
+wire::SesStandardFirst some_send() {
+  auto h = some_request<wire::SesStandardFirst>(SesOpcode::kTaggedSend);
+  h.som = h.eom = true;
   h.header_data = 0x8182838485868788;
   h.request_length = 64;
   return h;
@@ -132,19 +139,7 @@ TEST(ParsePlainSend, leaves_all_else_to_parse_request) {
 }
 
 wire::SesStandardNext some_next() {
-  wire::SesStandardNext h;
-  h.opcode = SesOpcode::kWrite;
-  h.dc = true;
-  h.rel = true;
-  h.hd = true;
-  h.message_id = 0xa1b2;
-  h.ri_generation = 0x93;
-  h.job_id = 0x8c4d5e;
-  h.pid_on_fep = 0x9f1;
-  h.resource_index = 0xe23;
-  h.buffer_offset = 0x8877665544332211;
-  h.initiator = 0x9abcdef0;
-  h.mkey_match = 0xf0e1d2c3b4a59687;
+  auto h = some_request<wire::SesStandardNext>(SesOpcode::kWrite);
   h.payload_length = 1024;
   h.message_offset = 0x12345400;
   h.request_length = 0x82345678;
