@@ -20,13 +20,6 @@
 namespace uet::provider::testing {
 namespace {
 
-std::size_t descriptors() {
-  std::size_t n = 0;
-  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
-    ++n;
-  return n;
-}
-
 /// What an endpoint does in its life: opened, talking to itself, writing to its own memory, closed. Any step may be refused;
 /// what was opened is closed, and that may fail for want of memory, but not for ever.
 class Session {

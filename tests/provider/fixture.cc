@@ -2,8 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <thread>
 
 namespace uet::provider::testing {
 namespace {
@@ -182,6 +186,17 @@ std::vector<std::uint8_t> pattern(std::size_t n, std::uint8_t seed) {
     byte = static_cast<std::uint8_t>(x >> 24);
   }
   return out;
+}
+
+std::size_t descriptors() {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+  std::size_t fewest = SIZE_MAX;
+  do {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    fewest = std::min(fewest, static_cast<std::size_t>(std::distance(begin(all), {})));
+    std::this_thread::yield();
+  } while (std::chrono::steady_clock::now() < end);
+  return fewest;
 }
 
 }  // namespace uet::provider::testing

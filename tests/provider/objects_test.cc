@@ -152,14 +152,6 @@ TEST_F(ObjectsTest, close__refuses_while_children_are_open) {
   EXPECT_EQ(fi_close(&a.cq->fid), -FI_EBUSY);
 }
 
-/// Open descriptors of this process: sockets, events, files.
-std::size_t descriptors() {
-  std::size_t n = 0;
-  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
-    ++n;
-  return n;
-}
-
 // Covers: PDS-173, FI-26
 TEST_F(ObjectsTest, domain__that_is_busy_lives_on_beside_others_that_come_and_go) {
   open();
