@@ -21,9 +21,6 @@ namespace uet::sim {
 
 namespace {
 
-/// Most packets that a run may hold at once, in all endpoints and queues together.
-constexpr std::size_t kMaxPackets = 700'000;
-
 /// Samples that a run keeps: of queues about twice as many as a chart has points, of the windows of all hosts 32 MB.
 constexpr std::size_t kQueueSamplesMax = 4000, kWindowSamplesMax = 1'000'000;
 
@@ -34,7 +31,7 @@ class Run {
 
   /// Empty, or why the changes cannot be applied.
   std::string schedule_changes();
-  RunResult execute();
+  base::Result<RunResult, std::string> execute();
 
  private:
   void add_hosts();
@@ -90,7 +87,7 @@ std::size_t largest_flow(const TrafficMatrix& matrix) {
 Run::Run(const RunConfig& config, const TrafficMatrix& matrix)
     : config_(config),
       matrix_(matrix),
-      simulation_(config.seed, kMaxPackets, config.fabric.mtu_payload + 128),
+      simulation_(config.seed, config.packets_max, config.fabric.mtu_payload + 128),
       model_{.size = WireModel::Size::kModel, .overhead = 0, .dscp = {}},
       fabric_(simulation_, model_, config.fabric,
               SimPortConfig{.ip_mtu = config.fabric.mtu_payload + 256}),
@@ -394,12 +391,18 @@ void Run::thin_samples() {
   sample_period_ = sample_period_ * 2;
 }
 
-RunResult Run::execute() {
+base::Result<RunResult, std::string> Run::execute() {
   schedule_flows();  // behind the changes of the same instant
   if (sample_period_.ps() > 0) simulation_.events.call_at(SimTime{}, [this] { sample(); });
-  while (!is_finished() && simulation_.events.next_at() <= config_.end &&
+  const SlabPool& pool = simulation_.packets_pool;
+  while (!is_finished() && !pool.has_run_out() && simulation_.events.next_at() <= config_.end &&
          simulation_.events.run_next()) {
   }
+  if (pool.has_run_out())
+    return fmt::format(
+        "after {:.1f} us of simulated time all {} packets are in use: let the run have more with "
+        "--packets ({} MiB for each 100000), or simulate fewer hosts or flows",
+        simulation_.now().us(), pool.capacity(), 100'000 * pool.buffer_bytes() >> 20);
   summarise();
   return std::move(result_);
 }
@@ -487,7 +490,7 @@ void Run::summarise() {
 
 std::string unknown_link(const RunConfig& config) {
   if (config.changes.empty()) return {};
-  Simulation simulation(config.seed, kMaxPackets, config.fabric.mtu_payload + 128);
+  Simulation simulation(config.seed, config.packets_max, config.fabric.mtu_payload + 128);
   WireModel model{.size = WireModel::Size::kModel, .overhead = 0, .dscp = {}};
   Fabric fabric(simulation, model, config.fabric,
                 SimPortConfig{.ip_mtu = config.fabric.mtu_payload + 256});

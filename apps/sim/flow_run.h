@@ -41,6 +41,7 @@ struct RunConfig {
   bool ack_every_packet = false;
   std::uint64_t seed = 1;
   SimTime end = SimTime::never();
+  std::size_t packets_max = 700'000;  ///< at once, in all endpoints and queues together
   std::vector<LinkChange> changes;
   /// Switches route around links that are down, and back, so long after the change; never: not at
   /// all.
@@ -110,7 +111,7 @@ struct RunResult {
 
 /// Empty, or which of the changes is about no link of the fabric.
 std::string unknown_link(const RunConfig& config);
-/// A sentence when something in `config` does not fit the fabric (an unknown link).
+/// A sentence when something in `config` does not fit the fabric (an unknown link), or when the run needs more than `packets_max`.
 base::Result<RunResult, std::string> run_matrix(const RunConfig& config,
                                                 const TrafficMatrix& matrix);
 

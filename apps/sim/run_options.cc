@@ -85,6 +85,7 @@ base::Result<RunConfig, std::string> configure(const RunOptions& o, const Traffi
     c.repair_delay = SimSpan::from_ps(static_cast<std::int64_t>(o.repair_us * 1e6));
   }
   c.seed = o.seed;
+  c.packets_max = o.packets;
   if (o.end_us > 0) c.end = SimTime::from_ps(static_cast<std::int64_t>(o.end_us * 1e6));
   for (const std::string& text : o.degrade) {
     auto changes = parse_degrade(text, c.fabric.tree);
@@ -162,6 +163,12 @@ void add_simulation_options(CLI::App& command, RunOptions& o) {
       .add_option("--end-us", o.end_us,
                   "stop at so many us of simulated time even if flows still run")
       ->check(CLI::Range(1e-6, 1e12));
+  command
+      .add_option("--packets", o.packets,
+                  "packets that all hosts and switches together may hold at once; a run that needs "
+                  "more ends with an error")
+      ->check(CLI::Range(1000, 100'000'000))
+      ->capture_default_str();
 }
 
 }  // namespace uet::sim

@@ -34,6 +34,7 @@ struct RunOptions {
   bool no_trim = false, ack_every_packet = false;
   std::uint64_t seed = 1;
   double end_us = 0;
+  std::size_t packets = RunConfig{}.packets_max;
   std::int64_t queue_bytes = 0;
 };
 

@@ -100,6 +100,12 @@ with tempfile.TemporaryDirectory() as folder:
     check("an unknown link is a usage error", code == 2 and "names no link" in error, error)
     code, r, _ = run("--matrix", path, "--end-us", "100")
     check("flows that do not end in time are counted", code == 1 and r["completed"] == 0 and r["fct_us"]["max"] is None)
+    burst = ("--pattern", "incast", "--hosts", "64", "--bytes", "100000", "--packets")
+    code, r, error = run(*burst, "1000")
+    check("a run that needs more packets than it may have is no result", code == 2 and r is None and "all 1000 packets are in use" in error
+          and "--packets" in error, f"{code} {error}")
+    code, r, error = run(*burst, "4000")
+    check("one that needs fewer is", code == 0, error)
     some = ("--pattern", "incast", "--hosts", "8", "--bytes", "200000", "--end-us", "100")
     rows = Path(folder) / "some.csv"
     code, r, _ = run(*some, "--per-flow", str(rows))
