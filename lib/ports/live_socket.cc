@@ -8,11 +8,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +26,10 @@ namespace {
 constexpr std::size_t kRequestMax = 256;
 constexpr std::size_t kAnswerMax = 256 << 20;
 constexpr std::string_view kListening = ".sock";
+/// Each needs a descriptor.
+constexpr std::size_t kAskedAtOnce = 128;
+
+using Clock = std::chrono::steady_clock;
 
 /// A folder of this user that no other can enter; a link is not followed.
 bool is_private(const std::string& path) {
@@ -76,32 +83,83 @@ bool is_name_of(const udp::Descriptor& held, const std::string& path) {
   return held && fstat(held.fd(), &file) == 0 && names(path, file.st_dev, file.st_ino);
 }
 
-LiveAnswer ask(const std::string& path, const std::string& request, int timeout_ms) {
-  LiveAnswer answer{path, "", ""};
+/// One process that is asked: from the connection to the end of its answer, its silence or an error.
+class Question {
+ public:
+  Question(std::string path, const std::string& request, int timeout_ms);
+
+  /// Of the connection; -1 when nothing more is to come.
+  int fd() const { return connection_.fd(); }
+  /// When to give up. What comes puts it off.
+  Clock::time_point end() const { return end_; }
+  /// To be called when fd() is readable.
+  void read_some();
+  void give_up() { finish("no answer in time; is the process stopped?"); }
+  LiveAnswer take_answer() { return std::move(answer_); }
+
+ private:
+  void finish(std::string error) {
+    connection_ = udp::Descriptor();
+    answer_.error = std::move(error);
+  }
+
+  const std::chrono::milliseconds patience_;
+  LiveAnswer answer_;
+  udp::Descriptor connection_;
+  Clock::time_point end_;
+};
+
+Question::Question(std::string path, const std::string& request, int timeout_ms)
+    : patience_(timeout_ms),
+      answer_{std::move(path), "", ""},
+      connection_(new_socket()),
+      end_(Clock::now() + patience_) {
+  const std::string& name = answer_.path;
   sockaddr_un address{};
   // While the file is held, no other can have its inode.
   const auto held =
-      udp::Descriptor::open([&] { return open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC); });
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0 || !address_of(path, address) ||
-      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    answer.error = std::strerror(errno);
+      udp::Descriptor::open([&] { return open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC); });
+  if (!connection_ || !address_of(name, address) ||
+      connect(fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int error = errno;
     // Its process is gone. But its endpoint may have been opened again since, under the same name.
-    if (errno == ECONNREFUSED && is_name_of(held, path)) unlink(path.c_str());
+    if (error == ECONNREFUSED && is_name_of(held, name)) unlink(name.c_str());
+    finish(std::strerror(error));
   } else {
-    write_live_answer(fd, request + '\n', timeout_ms);
-    char chunk[65536];
-    while (answer.error.empty() && answer.text.size() < kAnswerMax) {
-      const ssize_t n = is_ready(fd, POLLIN, timeout_ms) ? recv(fd, chunk, sizeof chunk, 0) : -1;
-      if (n == 0) break;
-      if (n > 0)
-        answer.text.append(chunk, static_cast<std::size_t>(n));
-      else
-        answer.error = "no answer in time; is the process stopped?";
+    write_live_answer(fd(), request + '\n', timeout_ms);
+  }
+}
+
+void Question::read_some() {
+  char chunk[65536];
+  const ssize_t n = recv(fd(), chunk, sizeof chunk, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n < 0) return finish(std::strerror(errno));
+  answer_.text.append(chunk, static_cast<std::size_t>(n));
+  end_ = Clock::now() + patience_;
+  if (n == 0 || answer_.text.size() >= kAnswerMax) finish("");
+}
+
+/// Until each of them has its answer or its time is over.
+void await_answers(std::span<Question> questions) {
+  for (;;) {
+    std::vector<pollfd> open;
+    auto end = Clock::time_point::max();
+    for (const Question& q : questions) {
+      open.push_back({.fd = q.fd(), .events = POLLIN, .revents = 0});
+      if (q.fd() >= 0) end = std::min(end, q.end());
+    }
+    if (end == Clock::time_point::max()) return;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    poll(open.data(), open.size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      Question& q = questions[i];
+      if (q.fd() >= 0 && open[i].revents != 0)
+        q.read_some();
+      else if (q.fd() >= 0 && Clock::now() >= q.end())
+        q.give_up();
     }
   }
-  if (fd >= 0) close(fd);
-  return answer;
 }
 
 /// Whether nothing listens at a name any more. What is not a name of the final form may be about to.
@@ -166,6 +224,21 @@ std::string listen_in(const std::string& folder, int fd) {
   return take_name(folder, kListening, [&bound](const std::string& path) {
     return link(bound.c_str(), path.c_str()) == 0;
   });
+}
+
+/// The names of sockets, of all processes or of one.
+std::vector<std::string> listening_in(const std::string& folder, std::optional<long> pid) {
+  std::vector<std::string> out;
+  DIR* const directory = folder.empty() ? nullptr : opendir(folder.c_str());
+  if (directory == nullptr) return out;
+  while (const dirent* entry = readdir(directory)) {
+    const std::string name = entry->d_name;
+    if (!name.ends_with(kListening)) continue;
+    if (pid && name.substr(0, name.find('.')) != std::to_string(*pid)) continue;
+    out.push_back(folder + '/' + name);
+  }
+  closedir(directory);
+  return out;
 }
 
 /// The first that can be had; empty: none.
@@ -239,18 +312,18 @@ std::string program_name() {
 std::vector<LiveAnswer> ask_live_processes(const std::string& request, int timeout_ms,
                                            std::optional<long> pid) {
   std::vector<LiveAnswer> answers;
-  const std::string folder = live_folder(false);
-  DIR* const directory = folder.empty() ? nullptr : opendir(folder.c_str());
-  if (directory == nullptr) return answers;
-  while (const dirent* entry = readdir(directory)) {
-    const std::string name = entry->d_name;
-    if (!name.ends_with(kListening)) continue;
-    if (pid && name.substr(0, name.find('.')) != std::to_string(*pid)) continue;
-    LiveAnswer answer = ask(folder + '/' + name, request, timeout_ms);
-    const bool is_stale = answer.text.empty() && access(answer.path.c_str(), F_OK) != 0;
-    if (!is_stale) answers.push_back(std::move(answer));
+  const std::vector<std::string> paths = listening_in(live_folder(false), pid);
+  for (std::size_t at = 0; at < paths.size(); at += kAskedAtOnce) {
+    std::vector<Question> questions;
+    for (std::size_t i = at; i < std::min(at + kAskedAtOnce, paths.size()); ++i)
+      questions.emplace_back(paths[i], request, timeout_ms);
+    await_answers(questions);
+    for (Question& q : questions) {
+      LiveAnswer answer = q.take_answer();
+      const bool is_stale = answer.text.empty() && access(answer.path.c_str(), F_OK) != 0;
+      if (!is_stale) answers.push_back(std::move(answer));
+    }
   }
-  closedir(directory);
   return answers;
 }
 

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +71,31 @@ TEST_F(LiveSocketTest, with_a_pid__only_that_process_is_asked) {
   EXPECT_EQ(ask_live_processes("stat", 0, getpid()).size(), 2u);
   EXPECT_TRUE(ask_live_processes("stat", 0, getpid() / 10).empty());
   EXPECT_TRUE(ask_live_processes("stat", 0, 10L * getpid()).empty());
+}
+
+/// The first process answers when the other one has its question.
+TEST_F(LiveSocketTest, processes__are_asked_side_by_side) {
+  std::vector<std::string> paths(2);
+  std::vector<udp::Descriptor> listeners;
+  for (std::string& path : paths) listeners.push_back(open_live_socket(live_folder(true), path));
+  std::thread processes([&] {
+    std::vector<udp::Descriptor> clients;
+    for (const udp::Descriptor& listener : listeners) {
+      std::string request;
+      while (request.empty()) {  // as a process does that looks whether another has this name
+        pollfd ready{.fd = listener.fd(), .events = POLLIN, .revents = 0};
+        if (poll(&ready, 1, 20'000) != 1) return;
+        clients.push_back(udp::Descriptor::open(
+            [&] { return accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC); }));
+        request = read_live_request(clients.back().fd(), 10'000);
+      }
+    }
+    for (const udp::Descriptor& client : clients) write_live_answer(client.fd(), "well", 10'000);
+  });
+  const std::vector<LiveAnswer> answers = ask_live_processes("stat", 10'000);
+  processes.join();
+  ASSERT_EQ(answers.size(), 2u);
+  for (const LiveAnswer& answer : answers) EXPECT_EQ(answer.text + answer.error, "well");
 }
 
 TEST_F(LiveSocketTest, names_that_killed_processes_left__are_had_again) {
