@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "lib/base/planted.h"
-
 namespace uet::ses {
 
 PostResult<Posted> ReceivePosting::receive(Instant now, Endpoint& endpoint,
@@ -40,7 +38,7 @@ void ReceivePosting::post(Instant now, Receive& r) {
 /// Gives waiting messages to a receive that is about to be posted. True when it needs no posting
 /// any more.
 bool ReceivePosting::take_unexpected(Instant now, RiSpace& space, Receive& r) {
-  while (UnexpectedMessage* u = space.unexpected.find(r.filter, false)) {
+  while (UnexpectedMessage* u = space.unexpected.find(r.filter)) {
     if (!r.multi_recv) {
       adopt(now, *u, r);
       return true;
@@ -101,10 +99,7 @@ PostResult<Posted> ReceivePosting::peek(Instant now, Endpoint& endpoint,
   const Filter filter{request.tagged ? request.tag : 0, request.tagged ? request.ignore : 0,
                       *source, job_filter(request.job_id, *source)};
   RiSpace& space = endpoint.space(request.tagged);
-  UnexpectedMessage* u = space.unexpected.find(filter, true);
-  // Those behind it have to wait as well: peeks see messages in their order. [SES 7.3]
-  if (u != nullptr && !u->is_header_known() && !base::planted(base::PlantedBug::kPeekBeforeFirst))
-    u = nullptr;
+  UnexpectedMessage* u = space.unexpected.find_for_peek(filter, ++peeks_);
   Completion completion = u == nullptr ? Completion() : completion_of(*u);
   completion.kind = request.tagged ? OpKind::kTaggedPeek : OpKind::kPeek;
   completion.context = request.context;

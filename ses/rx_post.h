@@ -36,6 +36,7 @@ class ReceivePosting {
 
   RxShared& shared_;
   RendezvousTarget& rendezvous_;
+  std::uint64_t peeks_ = 0;
 };
 
 }  // namespace uet::ses

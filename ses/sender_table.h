@@ -11,6 +11,13 @@
 
 namespace uet::ses {
 
+/// What a peek at an endpoint has met of a source: a message whose first packet has not come.
+struct PeekShade {
+  std::uint64_t peek = 0;       ///< its number; of others it says nothing
+  std::uint32_t initiator = 0;  ///< whose later messages it must not see
+  bool is_of_all = false;       ///< of more than one: those of the whole address
+};
+
 /// One source address, at one endpoint (or, with endpoint 0, at all of them).
 struct Sender : Pooled,
                 boost::intrusive::unordered_set_base_hook<
@@ -36,6 +43,7 @@ struct Sender : Pooled,
   // At one endpoint.
   OverflowUse overflow;
   std::array<Gate, 2> gates;
+  PeekShade shade;
   std::int64_t refused_at_ns = 0;  ///< last, in loop time
   HeaderList headers;
   HeaderList to_fetch;       ///< rendezvous whose rest waits for a place among the READs

@@ -5,14 +5,24 @@
 #include <new>
 #include <utility>
 
+#include "lib/base/planted.h"
+#include "ses/sender_table.h"
+
 namespace uet::ses {
 namespace {
 
-template <class List>
-UnexpectedMessage* first_accepted(List& list, const Filter& filter, bool with_headers) {
-  for (UnexpectedMessage& u : list)
-    if ((with_headers || !u.is_header_only) && filter.accepts(u.header)) return &u;
-  return nullptr;
+/// Whether this peek has met no message of the same source before that waits for its first packet.
+bool may_see(const UnexpectedMessage& u, std::uint64_t peek) {
+  const PeekShade& shade = u.sender->shade;
+  return shade.peek != peek || (!shade.is_of_all && shade.initiator != u.header.initiator_id);
+}
+
+void hide_later(const UnexpectedMessage& u, std::uint64_t peek) {
+  PeekShade& shade = u.sender->shade;
+  const bool is_another = shade.peek == peek && shade.initiator != u.header.initiator_id;
+  shade = {.peek = peek,
+           .initiator = u.header.initiator_id,
+           .is_of_all = is_another || (shade.peek == peek && shade.is_of_all)};
 }
 
 }  // namespace
@@ -36,10 +46,32 @@ void UnexpectedQueue::remove(UnexpectedMessage& message) {
   bucket.erase(bucket.iterator_to(message));
 }
 
-UnexpectedMessage* UnexpectedQueue::find(const Filter& filter, bool with_headers) {
+template <class Use>
+UnexpectedMessage* UnexpectedQueue::with_list(const Filter& filter, const Use& use) {
   if (!tagged_ || arrivals_.size() < kHashFrom || !is_indexed_for(filter.ignore))
-    return first_accepted(arrivals_, filter, with_headers);
-  return first_accepted(bucket_of(filter.tag), filter, with_headers);
+    return use(arrivals_);
+  return use(bucket_of(filter.tag));
+}
+
+UnexpectedMessage* UnexpectedQueue::find(const Filter& filter) {
+  return with_list(filter, [&](auto& list) -> UnexpectedMessage* {
+    for (UnexpectedMessage& u : list)
+      if (!u.is_header_only && filter.accepts(u.header)) return &u;
+    return nullptr;
+  });
+}
+
+UnexpectedMessage* UnexpectedQueue::find_for_peek(const Filter& filter, std::uint64_t number) {
+  return with_list(filter, [&](auto& list) -> UnexpectedMessage* {
+    for (UnexpectedMessage& u : list) {
+      if (!filter.accepts(u.header)) continue;
+      if (!u.is_header_known() && !base::planted(base::PlantedBug::kPeekBeforeFirst))
+        hide_later(u, number);
+      else if (may_see(u, number))
+        return &u;
+    }
+    return nullptr;
+  });
 }
 
 /// Buckets are filled for the bits that a filter ignores when there are none, anew when two filters in a row ignore others, and when

@@ -26,8 +26,11 @@ class UnexpectedQueue {
   /// `message` is older than all that came after `place`, and has the tag of `place`.
   void insert_before(UnexpectedMessage& place, UnexpectedMessage& message);
   void remove(UnexpectedMessage& message);
-  /// The oldest that the filter accepts. Those of which only the header is here count for peeks alone.
-  UnexpectedMessage* find(const Filter& filter, bool with_headers);
+  /// For a receive: the oldest that the filter accepts, without those of which only the header is here.
+  UnexpectedMessage* find(const Filter& filter);
+  /// For a peek: the oldest that the filter accepts, if its first packet has come. One that waits for it hides the later ones of its
+  /// source, which a peek sees in their order, and of no other. [SES 7.3] `number` of the peek: no other of this endpoint has it.
+  UnexpectedMessage* find_for_peek(const Filter& filter, std::uint64_t number);
   const ArrivalList& arrivals() const { return arrivals_; }
   /// The bits that messages are hashed without, for tests.
   std::uint64_t indexed_ignore() const { return ignore_; }
@@ -47,6 +50,9 @@ class UnexpectedQueue {
       boost::intrusive::member_hook<UnexpectedMessage, ListHook, &UnexpectedMessage::bucket_hook>,
       boost::intrusive::constant_time_size<false>>;
 
+  /// Calls `use` with one of the lists that have all messages which the filter accepts, oldest first.
+  template <class Use>
+  UnexpectedMessage* with_list(const Filter& filter, const Use& use);
   BucketList& bucket_of(std::uint64_t tag) {
     return buckets_[tag_hash(tag, ignore_) >> (64 - bucket_bits_)];
   }

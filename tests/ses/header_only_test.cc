@@ -191,6 +191,29 @@ TEST_P(HeaderOnlyTest, peek__sees_no_header_before_the_first_packet) {
   EXPECT_EQ(at_b.all.back().data, 77u);
 }
 
+// One packet of a stranger would blind every probe for any source, for as long as its header is kept.
+TEST_P(HeaderOnlyTest, peek__sees_others_behind_a_header_without_a_first_packet) {
+  RawRequest part = first_packet();
+  part.som = false;
+  part.offset = kM;
+  raw_is_proven = false;
+  EXPECT_EQ(code_of(part), ReturnCode::kNoMatch);
+  RawRequest other = part;
+  other.som = other.eom = true;
+  other.offset = 0;
+  other.initiator = part.initiator + 1;
+  other.message_id = part.message_id + 1;
+  other.payload = Bytes(5);
+  other.length = 5;
+  inject(other);
+  EXPECT_EQ(peek(PeekAction::kPeek, 1, 10).length, 5u);
+  other.initiator = part.initiator;
+  EXPECT_EQ(peek(PeekAction::kDiscard, 1, 11).length, 5u);
+  ++other.message_id;
+  inject(other);
+  EXPECT_EQ(peek(PeekAction::kPeek, 1, 12).code, ReturnCode::kNoMessage) << "in their order";
+}
+
 // The gate is closed to what comes behind: of those only the first one waits.
 TEST_P(HeaderOnlyTest, peek__has_the_data_of_the_message_that_closed_the_gate) {
   RawRequest r = first_packet();

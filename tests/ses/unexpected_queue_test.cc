@@ -9,6 +9,8 @@
 #include <random>
 #include <string>
 
+#include "ses/sender_table.h"
+
 namespace uet::ses::testing {
 namespace {
 
@@ -22,13 +24,29 @@ struct UnexpectedQueueTest : ::testing::Test {
   UnexpectedMessage& add(std::uint64_t tag) {
     messages.emplace_back();
     messages.back().header.tag = tag;
+    messages.back().som_seen = true;
+    messages.back().sender = &senders[0];
     return messages.back();
   }
-  UnexpectedMessage* find(std::uint64_t tag, std::uint64_t ignore = 0, bool with_headers = false) {
-    return queue.find({.tag = tag, .ignore = ignore, .source = nullptr, .job_id = {}},
-                      with_headers);
+  /// With an endpoint (one of several of an address) as its source.
+  UnexpectedMessage& arrives_from(std::size_t sender, std::uint32_t initiator, bool som_seen) {
+    UnexpectedMessage& u = add(1);
+    u.sender = &senders[sender];
+    u.header.initiator_id = initiator;
+    u.som_seen = som_seen;
+    u.is_header_only = !som_seen;
+    queue.push_back(u);
+    return u;
+  }
+  UnexpectedMessage* find(std::uint64_t tag, std::uint64_t ignore = 0) {
+    return queue.find({.tag = tag, .ignore = ignore, .source = nullptr, .job_id = {}});
+  }
+  UnexpectedMessage* peek(std::uint64_t tag) {
+    return queue.find_for_peek({.tag = tag, .ignore = 0, .source = nullptr, .job_id = {}}, ++peeks);
   }
 
+  std::array<Sender, 3> senders;
+  std::uint64_t peeks = 0;
   std::deque<UnexpectedMessage> messages;
   UnexpectedQueue queue{true};
 };
@@ -87,7 +105,32 @@ TEST_F(UnexpectedQueueTest, find__a_header_alone_is_for_peeks) {
   for (std::uint64_t tag = 0; tag < 20; ++tag) arrives(tag);
   messages[5].is_header_only = true;
   EXPECT_EQ(find(5), nullptr);
-  EXPECT_EQ(find(5, 0, true), &messages[5]);
+  EXPECT_EQ(peek(5), &messages[5]);
+}
+
+// Covers: SES-47
+TEST_F(UnexpectedQueueTest,
+       find_for_peek__a_first_packet_that_is_missing_hides_what_its_source_sent_later) {
+  UnexpectedMessage& older = arrives_from(0, 7, true);
+  arrives_from(0, 7, false);
+  arrives_from(0, 7, true);
+  UnexpectedMessage& of_another_endpoint = arrives_from(0, 8, true);
+  arrives_from(1, 7, false);
+  UnexpectedMessage& of_another_address = arrives_from(2, 7, true);
+  EXPECT_EQ(peek(1), &older);
+  queue.remove(older);
+  EXPECT_EQ(peek(1), &of_another_endpoint);
+  queue.remove(of_another_endpoint);
+  EXPECT_EQ(peek(1), &of_another_address);
+  queue.remove(of_another_address);
+  EXPECT_EQ(peek(1), nullptr);
+}
+
+TEST_F(UnexpectedQueueTest, find_for_peek__several_endpoints_of_an_address_hide_all_of_it) {
+  for (const std::uint32_t initiator : {7, 8, 7}) arrives_from(0, initiator, false);
+  for (const std::uint32_t initiator : {7, 8, 9}) arrives_from(0, initiator, true);
+  UnexpectedMessage& of_another_address = arrives_from(1, 7, true);
+  EXPECT_EQ(peek(1), &of_another_address);
 }
 
 TEST_F(UnexpectedQueueTest, insert_before__is_older_than_what_came_after_that_place) {
@@ -108,6 +151,7 @@ TEST(UnexpectedQueue, find__takes_what_a_walk_in_order_of_arrival_takes) {
   std::mt19937 random(seed);
   std::deque<UnexpectedMessage> messages;
   std::deque<UnexpectedMessage*> model;
+  Sender sender;
   UnexpectedQueue queue(true);
   constexpr std::array<std::uint64_t, 3> kIgnored{0, 0x30, 0xff};
   for (int step = 0; step < 20'000; ++step) {
@@ -115,6 +159,8 @@ TEST(UnexpectedQueue, find__takes_what_a_walk_in_order_of_arrival_takes) {
       UnexpectedMessage& u = messages.emplace_back();
       u.header.tag = random() % 256;
       u.is_header_only = random() % 8 == 0;
+      u.som_seen = true;
+      u.sender = &sender;
       queue.push_back(u);
       model.push_back(&u);
       continue;
@@ -123,11 +169,13 @@ TEST(UnexpectedQueue, find__takes_what_a_walk_in_order_of_arrival_takes) {
                         .ignore = kIgnored[random() % 16 == 0 ? random() % 3 : step / 500 % 3],
                         .source = nullptr,
                         .job_id = {}};
-    const bool with_headers = random() % 4 == 0;
+    const bool is_peek = random() % 4 == 0;
     const auto expected = std::find_if(model.begin(), model.end(), [&](const UnexpectedMessage* u) {
-      return (with_headers || !u->is_header_only) && filter.accepts(u->header);
+      return (is_peek || !u->is_header_only) && filter.accepts(u->header);
     });
-    UnexpectedMessage* found = queue.find(filter, with_headers);
+    UnexpectedMessage* found =
+        is_peek ? queue.find_for_peek(filter, static_cast<std::uint64_t>(step) + 1)
+                : queue.find(filter);
     ASSERT_EQ(found, expected == model.end() ? nullptr : *expected) << "step " << step;
     if (found == nullptr) continue;
     queue.remove(*found);
