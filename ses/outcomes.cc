@@ -375,6 +375,10 @@ void Outcomes::on_error(Instant now, TxOp& op, pds::PdsError error) {
   // Not from one that is silent: asking again would take as long again.
   const bool was_refused = op.semantic == Semantic::kError && error != pds::PdsError::kPeerSilent;
   if (was_refused && wants_retry(op)) return retry(now, op);
+  // A refusal that would have passed is no reason: the peer is.
+  const bool is_passing =
+      op.semantic == Semantic::kError && is_retryable_code(op.code, op.is_rma());
+  if (error == pds::PdsError::kPeerSilent && is_passing) op.code = code_for(error);
   op.fail(code_for(error));
   const bool is_wanted = op.is_notice() || (op.endpoint != nullptr && !op.cancelled);
   const bool repeat = may_repeat(op, error) && is_wanted &&

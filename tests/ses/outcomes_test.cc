@@ -125,7 +125,15 @@ TEST_F(OutcomesTest, on_error__a_silent_peer_is_not_asked_again) {
   op.answered = 1;
   op.fail(ReturnCode::kNoMatch);
   outcomes.on_error(now, op, pds::PdsError::kPeerSilent);
-  EXPECT_EQ(end(), ReturnCode::kNoMatch);
+  EXPECT_EQ(end(), ReturnCode::kPeerSilent) << "the refusal would have passed";
+}
+
+TEST_F(OutcomesTest, on_error__a_refusal_for_good_says_more_than_the_silence_behind_it) {
+  TxOp& op = send(2048);
+  op.answered = 1;
+  op.fail(ReturnCode::kPermViolation);
+  outcomes.on_error(now, op, pds::PdsError::kPeerSilent);
+  EXPECT_EQ(end(), ReturnCode::kPermViolation);
 }
 
 // The descriptors were used before, by operations that failed for reasons of their own.
