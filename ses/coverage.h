@@ -94,6 +94,8 @@ class Coverage {
   /// Bytes that were added, of a message of `length`.
   std::uint64_t bytes(std::uint64_t length) const;
   bool is_complete() const { return has_last_ && reaches(last_offset_); }
+  /// Nothing was added.
+  bool is_empty() const { return segment_ == 0 && !has_last_; }
   /// Everything below `end` has arrived; `end` is where a segment begins.
   bool reaches(std::uint64_t end) const { return std::uint64_t{next_} * segment_ >= end; }
   void clear(CoveragePool& pool) {

@@ -192,7 +192,7 @@ pds::Answer RmaTarget::return_part(RequestContext& c, RxMessage& m, const Memory
   pds::Answer answer = data_fits_ack(c, region) ? answer_with_data(c, region, at)
                                                 : returns_.return_data(c, region, at, *progress);
   if (answer.kind == pds::Answer::Kind::kRefuse) {
-    if (m.seen == 0) forget(c.now, m);
+    if (m.coverage.is_empty()) forget(c.now, m);
     return answer;  // it will come again
   }
   messages_.count(m, r);

@@ -13,6 +13,17 @@ namespace {
 
 using Look = Coverage::Look;
 
+// A READ is forgotten when its first packet is refused and it has no other: nothing is one, too, if it is the last.
+TEST(Coverage, is_empty__until_a_segment_was_added_also_an_empty_last_one) {
+  CoveragePool pool(1);
+  Coverage coverage, of_last;
+  EXPECT_TRUE(coverage.is_empty());
+  coverage.add(0, 1024, 2048, pool);
+  EXPECT_FALSE(coverage.is_empty());
+  of_last.add(2048, 0, 2048, pool);
+  EXPECT_FALSE(of_last.is_empty());
+}
+
 /// Against a plain list of flags: any order, repetitions, several lengths of segments.
 TEST(Coverage, says_what_a_list_of_all_segments_would_say) {
   base::Rng rng(7);
