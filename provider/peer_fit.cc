@@ -77,7 +77,8 @@ void PeerFit::look_at_security(fep::Fep& fep, const fep::Settings& settings) {
     remark("packets come in clear, and are dropped: FI_UET_KEYS is set here, and not at a peer");
 }
 
-/// A receive that names one of the messages behind those that fill the room waits for ever, and nothing else tells why.
+/// A receive that names one of the messages behind those that fill the room waits for ever, and nothing else tells why. One message for
+/// which there would be no room anyway, of a stranger perhaps, says nothing of the rest.
 void PeerFit::look_at_room(fep::Fep& fep, const fep::Settings& settings) {
   const base::Trace& trace = fep.trace();
   const ses::Ses::Gauges gauges = fep.ses().gauges();
@@ -86,8 +87,10 @@ void PeerFit::look_at_room(fep::Fep& fep, const fep::Settings& settings) {
                                 .delivered = trace.count(base::EventId::kMessageDelivered),
                                 .unexpected = gauges.unexpected_messages,
                                 .receives = gauges.receives_posted});
-  const bool is_stuck =
-      gauges.header_only_messages > 0 && gauges.receives_posted > 0 && received_ == before;
+  const bool is_room_used = gauges.unexpected_messages >= settings.overflow_msgs / 2 ||
+                            gauges.unexpected_bytes >= settings.overflow_bytes / 2;
+  const bool is_stuck = gauges.header_only_messages > 0 && is_room_used &&
+                        gauges.receives_posted > 0 && received_ == before;
   looks_without_room_ = is_stuck ? looks_without_room_ + 1 : 0;
   if (looks_without_room_ < kLooksToTellOfRoom || looks_since_room_ < kLooksBetweenWarnings) return;
   remark("receives wait, and " + std::to_string(gauges.unexpected_messages) +

@@ -108,7 +108,9 @@ TEST_F(PeerFitTest, look__a_small_first_packet_that_vanishes_says_nothing_of_mtu
 }
 
 TEST_F(PeerFitTest, look__receives_behind_a_full_room_are_told_of_both_settings) {
+  settings_.overflow_bytes = 1 << 20;
   for (const bool has_room : {true, false}) {
+    settings_.overflow_msgs = has_room ? 64 : 16;
     FepPair pair(LinkConfig{.seed = 11}, {}, true,
                  std::map<std::string, std::string>{{"OVERFLOW_MSGS", has_room ? "64" : "16"}});
     for (std::uint64_t tag = 0; tag < 20; ++tag)
@@ -128,6 +130,27 @@ TEST_F(PeerFitTest, look__receives_behind_a_full_room_are_told_of_both_settings)
   }
   EXPECT_THAT(told, ElementsAre(AllOf(HasSubstr("FI_UET_OVERFLOW_MSGS"),
                                       HasSubstr("FI_UET_OVERFLOW_BYTES"))));
+}
+
+TEST_F(PeerFitTest, look__a_message_longer_than_the_room_says_nothing_of_it) {
+  FepPair pair(LinkConfig{.seed = 11}, {{"RENDEZVOUS", "0"}}, true,
+               std::map<std::string, std::string>{{"OVERFLOW_BYTES", "65536"}});
+  settings_.overflow_msgs = 1024;
+  settings_.overflow_bytes = 65536;
+  std::vector<std::uint8_t> data(100'000);
+  const iovec iov{data.data(), data.size()};
+  ASSERT_TRUE(
+      pair.ses(0).send(pair.now, pair.sides[0].endpoint,
+                       {.peer = pair.sides[0].peer, .tagged = true, .tag = 1, .iov = {&iov, 1}}));
+  ASSERT_TRUE(pair.ses(1).receive(pair.now, pair.sides[1].endpoint, {.tagged = true, .tag = 99}));
+  for (int second = 0; second < 5; ++second) {
+    const Instant next = pair.now + Duration::from_seconds(1);
+    pair.alarm = next;
+    ASSERT_TRUE(pair.run_until([&] { return pair.now >= next; }));
+    look(pair, 1);
+  }
+  EXPECT_GT(pair.ses(1).gauges().header_only_messages, 0u);
+  EXPECT_THAT(told, IsEmpty());
 }
 
 // Killed, stopped, or computing where only its calls turn the loop.
