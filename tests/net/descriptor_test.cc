@@ -98,35 +98,54 @@ class DescriptorTest : public ::testing::Test {
     error_.clear();
     return open_udp_port(request, trace_, error_);
   }
+  /// Closes the port and opens it again. False where that says nothing: this thread stood still for so long in between that no child was
+  /// waited for any more.
+  bool reopens_in_time(std::unique_ptr<net::Port>& port) {
+    refusals = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    port.reset();
+    port = open();
+    const auto took = std::chrono::steady_clock::now() - begin;
+    on_refusal = nullptr;
+    return port != nullptr || refusals > 1 || took < kChildPatience;
+  }
+  static constexpr int kAttempts = 10;
 
   base::Trace trace_;
   std::string error_;
 };
 
 TEST_F(DescriptorTest, port__is_waited_for_while_a_child_has_not_run_yet) {
-  auto port = open();
-  ASSERT_TRUE(port) << error_;
-  Child child(Handlers::kDoNotRun);
-  on_refusal = [&child] { child.release(); };
-  port.reset();
-  port = open();
-  EXPECT_TRUE(port) << error_;
-  EXPECT_EQ(refusals, 1);
+  bool in_time = false;
+  for (int attempt = 0; attempt < kAttempts && !in_time; ++attempt) {
+    auto port = open();
+    ASSERT_TRUE(port) << error_;
+    Child child(Handlers::kDoNotRun);
+    on_refusal = [&child] { child.release(); };
+    in_time = reopens_in_time(port);
+    if (!in_time) continue;
+    EXPECT_TRUE(port) << error_;
+    EXPECT_EQ(refusals, 1);
+  }
+  EXPECT_TRUE(in_time);
 }
 
 TEST_F(DescriptorTest, port__that_a_child_keeps_is_refused) {
-  auto port = open();
-  ASSERT_TRUE(port) << error_;
-  const Child child(Handlers::kDoNotRun);
-  port.reset();
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(open());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5 * kChildPatience);
-  EXPECT_NE(error_.find("a child of this process"), std::string::npos) << error_;
-  EXPECT_GT(refusals, 1);
-  refusals = 0;
-  EXPECT_FALSE(open());
-  EXPECT_EQ(refusals, 1) << "waited once more";
+  bool in_time = false;
+  for (int attempt = 0; attempt < kAttempts && !in_time; ++attempt) {
+    auto port = open();
+    ASSERT_TRUE(port) << error_;
+    const Child child(Handlers::kDoNotRun);
+    in_time = reopens_in_time(port);
+    if (!in_time) continue;
+    EXPECT_FALSE(port);
+    EXPECT_NE(error_.find("a child of this process"), std::string::npos) << error_;
+    EXPECT_GT(refusals, 1);
+    refusals = 0;
+    EXPECT_FALSE(open());
+    EXPECT_EQ(refusals, 1) << "waited once more";
+  }
+  EXPECT_TRUE(in_time);
 }
 
 TEST_F(DescriptorTest, port__that_this_process_has_is_refused_at_once) {

@@ -43,7 +43,7 @@ constinit std::atomic<std::uint32_t> traffic_percent{0};
 constinit std::atomic<std::uint64_t> traffic_random{0}, traffic_failures{0};
 constinit std::atomic<bool> loses_arrivals{false};
 constinit std::atomic<bool> fails_accepts{false}, hides_live_folders{false};
-constinit std::atomic<std::uint64_t> accept_failures{0};
+constinit std::atomic<std::uint64_t> accept_failures{0}, accept_successes{0};
 constinit std::atomic<void (*)()> in_use_call{nullptr};
 
 std::uint64_t next_random() {
@@ -136,6 +136,9 @@ void fail_accepts(bool fails) {
 std::uint64_t failed_accepts() {
   return accept_failures;
 }
+std::uint64_t accepts() {
+  return accept_successes;
+}
 void hide_live_folders(bool hides) {
   hides_live_folders = hides;
 }
@@ -208,7 +211,11 @@ VISIBLE int bind(int fd, const sockaddr* address, socklen_t length) noexcept {
 }
 VISIBLE int accept4(int fd, sockaddr* address, socklen_t* length, int flags) {
   static auto* const next = real<int(int, sockaddr*, socklen_t*, int)>("accept4");
-  if (!fails_accepts) return next(fd, address, length, flags);
+  if (!fails_accepts) {
+    const int accepted = next(fd, address, length, flags);
+    accept_successes += accepted >= 0;
+    return accepted;
+  }
   ++accept_failures;
   errno = EMFILE;
   return -1;

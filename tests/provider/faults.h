@@ -23,6 +23,8 @@ void when_address_in_use(void (*call)());
 void fail_accepts(bool fails);
 /// How often that was tried since.
 std::uint64_t failed_accepts();
+/// How many connections were accepted.
+std::uint64_t accepts();
 
 /// From now on, or no longer, there is no folder in which uet-stat would look.
 void hide_live_folders(bool hides);

@@ -1,7 +1,9 @@
 /// A program whose system refuses something: every call fails cleanly or works, nothing is lost, and all can be closed.
 #include "tests/provider/faults.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -15,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "lib/udp/descriptor.h"
 #include "tests/provider/fixture.h"
 
 namespace uet::provider::testing {
@@ -215,12 +218,12 @@ TEST_F(FaultsTest, allocation__each_of_closing_may_fail_with_records) {
 TEST_F(FaultsTest, socket_descriptor_or_thread__each_may_be_refused) {
   const auto run = [] { fail_each(fail_opening, has_failed_opening); };
   run();  // what a process opens once, it keeps
-  const std::size_t before = descriptors();
+  const std::size_t before = fewest_descriptors();
   sigset_t signals_before, signals_after;
   pthread_sigmask(SIG_SETMASK, nullptr, &signals_before);
   run();
   pthread_sigmask(SIG_SETMASK, nullptr, &signals_after);
-  EXPECT_EQ(descriptors(), before);
+  EXPECT_LE(fewest_descriptors(before), before);
   for (int s = 1; s < SIGRTMAX; ++s) {
     EXPECT_EQ(sigismember(&signals_before, s), sigismember(&signals_after, s)) << strsignal(s);
   }
@@ -273,12 +276,17 @@ class HoldingChild {
   pid_t pid_ = -1;
 };
 
+/// One that no remark has named yet: each remark is made once in a process, and tests may be repeated there.
+std::string fresh_address() {
+  static int index = 9;
+  return address_of(++index);
+}
+
 class FaultsPortTest : public ::testing::Test {
  protected:
-  ~FaultsPortTest() override {
-    if (domain_ != nullptr) fi_close(&domain_->fid);
-    if (fabric_ != nullptr) fi_close(&fabric_->fid);
-  }
+  static constexpr int kAttempts = 10;
+
+  ~FaultsPortTest() override { close(); }
   /// A domain, and nothing else.
   void open(const std::string& address) {
     info_ = get_info(make_hints().get(), nullptr, FI_VERSION(1, 17), address.c_str(), nullptr,
@@ -288,7 +296,19 @@ class FaultsPortTest : public ::testing::Test {
     ASSERT_EQ(open_domain(), 0);
   }
   int open_domain() { return fi_domain(fabric_, info_.get(), &domain_, nullptr); }
-  void close_domain() { ASSERT_EQ(fi_close(&std::exchange(domain_, nullptr)->fid), 0); }
+  /// Closes the domain and opens it again, which says `said`. False where that tells nothing: this thread stood still for so long in
+  /// between that no child was waited for any more.
+  bool reopens_in_time(int& said) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(fi_close(&std::exchange(domain_, nullptr)->fid), 0);
+    said = open_domain();
+    const auto took = std::chrono::steady_clock::now() - begin;
+    return said == 0 || HoldingChild::refusals_met() > 1 || took < udp::kChildPatience;
+  }
+  void close() {
+    if (domain_ != nullptr) fi_close(&std::exchange(domain_, nullptr)->fid);
+    if (fabric_ != nullptr) fi_close(&std::exchange(fabric_, nullptr)->fid);
+  }
 
  private:
   Info info_;
@@ -297,45 +317,67 @@ class FaultsPortTest : public ::testing::Test {
 };
 
 TEST_F(FaultsPortTest, is_waited_for_while_a_child_has_not_run_yet) {
-  open(address_of(3));
-  ASSERT_FALSE(HasFatalFailure());
-  HoldingChild child;
-  child.release_when_in_use();
-  close_domain();
-  EXPECT_EQ(open_domain(), 0);
-  EXPECT_EQ(HoldingChild::refusals_met(), 1);
+  open(fresh_address());
+  bool in_time = false;
+  for (int attempt = 0; attempt < kAttempts && !in_time; ++attempt) {
+    ASSERT_FALSE(HasFatalFailure());
+    HoldingChild child;
+    child.release_when_in_use();
+    int said = 0;
+    in_time = reopens_in_time(said);
+    if (in_time) {
+      EXPECT_EQ(said, 0);
+      EXPECT_EQ(HoldingChild::refusals_met(), 1);
+    } else {
+      open_domain();
+    }
+  }
+  EXPECT_TRUE(in_time);
 }
 
 TEST_F(FaultsPortTest, that_a_child_keeps__is_refused_and_the_child_is_named) {
-  open(address_of(4));
-  ASSERT_FALSE(HasFatalFailure());
-  {
-    const HoldingChild child;
-    close_domain();
-    ::testing::internal::CaptureStderr();
-    EXPECT_EQ(open_domain(), -FI_ENODEV);
-    const std::string told = ::testing::internal::GetCapturedStderr();
-    EXPECT_NE(told.find("is used by a child of this process"), std::string::npos) << told;
-    EXPECT_EQ(told.find(std::to_string(getpid())), std::string::npos) << told;
-    EXPECT_GT(HoldingChild::refusals_met(), 1);
+  bool in_time = false;
+  for (int attempt = 0; attempt < kAttempts && !in_time; ++attempt) {
+    const std::string address = fresh_address();
+    open(address);
+    ASSERT_FALSE(HasFatalFailure());
+    {
+      const HoldingChild child;
+      int said = 0;
+      ::testing::internal::CaptureStderr();
+      in_time = reopens_in_time(said);
+      const std::string told = ::testing::internal::GetCapturedStderr();
+      if (in_time) {
+        EXPECT_EQ(said, -FI_ENODEV);
+        EXPECT_NE(told.find(address + " is used by a child of this process"), std::string::npos)
+            << told;
+        EXPECT_EQ(told.find(std::to_string(getpid())), std::string::npos) << told;
+        EXPECT_GT(HoldingChild::refusals_met(), 1);
+      }
+    }
+    EXPECT_EQ(open_domain(), 0);
+    close();
   }
-  EXPECT_EQ(open_domain(), 0);
+  EXPECT_TRUE(in_time);
 }
 
+/// In a process of its own, as the remark is made once.
 TEST_F(FaultsTest, getinfo__without_a_descriptor_says_so) {
-  const Variable address("FI_UET_ADDR", address_of(5));
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
-  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
-  ::testing::internal::CaptureStderr();
-  setrlimit(RLIMIT_NOFILE, &none);
-  const Info info = get_info(make_hints().get());
-  setrlimit(RLIMIT_NOFILE, &before);
-  const std::string told = ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(info, nullptr);
-  EXPECT_NE(told.find("cannot list the network interfaces: Too many open files"), std::string::npos)
-      << told;
-  EXPECT_EQ(told.find("ip addr add"), std::string::npos) << told;
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto ask = [] {
+    const Variable address("FI_UET_ADDR", address_of(5));
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    const Info info = get_info(make_hints().get());
+    setrlimit(RLIMIT_NOFILE, &before);
+    std::_Exit(info == nullptr ? 0 : 1);
+  };
+  EXPECT_EXIT(ask(), ::testing::ExitedWithCode(0),
+              ::testing::AllOf(
+                  ::testing::HasSubstr("cannot list the network interfaces: Too many open files"),
+                  ::testing::Not(::testing::HasSubstr("ip addr add"))));
 }
 
 /// Everything arrives once and in order, whatever the calls for it say.
@@ -400,6 +442,15 @@ class LiveFolder {
   const Variable variable_;
 };
 
+/// In the AV of `side`: a peer that is not there, at this IPv4 address.
+fi_addr_t insert_absent(Side& side, const std::string& address) {
+  auto name = side.name;
+  inet_pton(AF_INET, address.c_str(), &name[16]);
+  fi_addr_t out = FI_ADDR_NOTAVAIL;
+  EXPECT_EQ(fi_av_insert(side.av, name.data(), 1, &out, 0, nullptr), 1);
+  return out;
+}
+
 int connect_to(const std::string& socket_path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -424,13 +475,12 @@ TEST_F(FaultsTest, uet_stat__finds_no_descriptor_left_and_is_answered_later) {
   open();
   ASSERT_FALSE(HasFatalFailure());
   fail_accepts(true);
-  const int fd = connect_to(folder.socket());
   const auto begin = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  const int fd = connect_to(folder.socket());
+  EXPECT_TRUE(turn_until([] { return failed_accepts() >= 3; }));
   const std::uint64_t tries = failed_accepts();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   fail_accepts(false);
-  EXPECT_GE(tries, 1u);
   EXPECT_LE(static_cast<double>(tries), 2 + seconds.count()) << "the thread spins";
   EXPECT_NE(ask(fd), "");
   ::close(fd);
@@ -438,17 +488,27 @@ TEST_F(FaultsTest, uet_stat__finds_no_descriptor_left_and_is_answered_later) {
   b.close();
 }
 
+/// The shortest of a few: a busy machine makes some longer. A client has two seconds to ask.
 TEST_F(FaultsTest, uet_stat__that_asks_nothing_does_not_hold_up_the_last_close) {
+  constexpr std::chrono::milliseconds kSoon{1000};
   const LiveFolder folder;
-  open();
-  ASSERT_FALSE(HasFatalFailure());
-  const int fd = connect_to(folder.socket());
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until it is accepted
-  a.close();
-  const auto begin = std::chrono::steady_clock::now();
-  b.close();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
-  ::close(fd);
+  auto shortest = std::chrono::nanoseconds::max();
+  for (int attempt = 0; attempt < 10 && shortest >= kSoon; ++attempt) {
+    open();
+    ASSERT_FALSE(HasFatalFailure());
+    a.close();
+    const std::uint64_t before = accepts();
+    const int fd = connect_to(folder.socket());
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (accepts() == before && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    EXPECT_GT(accepts(), before);
+    const auto begin = std::chrono::steady_clock::now();
+    b.close();
+    shortest =
+        std::min<std::chrono::nanoseconds>(shortest, std::chrono::steady_clock::now() - begin);
+    ::close(fd);
+  }
+  EXPECT_LT(shortest, kSoon);
 }
 
 TEST_F(FaultsTest, uet_stat__finds_the_process_again_after_its_folder_vanished) {
@@ -465,19 +525,27 @@ TEST_F(FaultsTest, peers_that_do_not_fit__are_named_where_uet_stat_has_no_folder
   hide_live_folders(true);
   open();
   ASSERT_FALSE(HasFatalFailure());
-  b.close();  // and what is sent to it stays unanswered
-  ::testing::internal::CaptureStderr();
+  const std::string absent = fresh_address();
+  const fi_addr_t to_absent = insert_absent(a, absent);
   const std::uint8_t out = 7;
-  EXPECT_EQ(fi_inject(a.ep, &out, 1, to_b), 0);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(5000);
-  while (std::chrono::steady_clock::now() < end) {
-    fi_cq_read(a.cq, nullptr, 0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("nothing is heard from " + address_of(3)), std::string::npos) << said;
+  std::string said;
+  const auto is_named = [&] {
+    ::testing::internal::CaptureStderr();
+    for (int i = 0; i < 100; ++i) {
+      fi_cq_read(a.cq, nullptr, 0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    said += ::testing::internal::GetCapturedStderr();
+    return said.find("nothing is heard from " + absent) != std::string::npos;
+  };
+  EXPECT_EQ(fi_inject(a.ep, &out, 1, to_absent), 0);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  bool named = false;
+  while (!named && std::chrono::steady_clock::now() < end) named = is_named();
+  EXPECT_TRUE(named) << said;
   hide_live_folders(false);
   a.close();
+  b.close();
 }
 
 /// A standard error that nothing reads, and that is full.
@@ -514,10 +582,7 @@ class FullStderr {
 TEST_F(FaultsTest, remark_on_a_standard_error_that_is_full__stops_no_endpoint) {
   open();
   ASSERT_FALSE(HasFatalFailure());
-  auto absent = a.name;
-  absent[19] ^= 0x80;  // the last byte of its IPv4 address
-  fi_addr_t to_absent = FI_ADDR_UNSPEC;
-  ASSERT_EQ(fi_av_insert(a.av, absent.data(), 1, &to_absent, 0, nullptr), 1);
+  const fi_addr_t to_absent = insert_absent(a, fresh_address());
   FullStderr full;
   const std::uint8_t out = 7;
   EXPECT_EQ(fi_inject(a.ep, &out, 1, to_absent), 0);

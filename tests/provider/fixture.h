@@ -103,7 +103,8 @@ class PairTest : public ::testing::Test {
 std::vector<std::uint8_t> pattern(std::size_t n, std::uint8_t seed);
 
 /// Descriptors that this process has open: sockets, events, files. The fewest within 50 ms, as the threads of open domains ask the
-/// kernel now and then by a socket that they close at once.
-std::size_t descriptors();
+/// kernel now and then by a socket that they close at once. Where `enough` says how many are expected: within ten seconds, or until
+/// there are so few.
+std::size_t fewest_descriptors(std::size_t enough = 0);
 
 }  // namespace uet::provider::testing
