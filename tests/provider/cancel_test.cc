@@ -169,13 +169,14 @@ TEST_F(CancelTest, cq_sread__of_a_thread_that_cannot_be_cancelled_goes_on) {
   Cancelled thread([&] {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
     fi_cq_tagged_entry entry;
-    result = fi_cq_sread(b.cq, &entry, 1, nullptr, 300);
+    result = fi_cq_sread(b.cq, &entry, 1, nullptr, 60'000);
     int state = -1;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     state_behind = state;
   });
   EXPECT_TRUE(thread.wait_until_asleep());
   thread.cancel();
+  EXPECT_EQ(fi_cq_signal(b.cq), 0);
   EXPECT_FALSE(thread.join());
   EXPECT_EQ(result, -FI_EAGAIN);
   EXPECT_EQ(state_behind, PTHREAD_CANCEL_DISABLE);

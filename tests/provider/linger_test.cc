@@ -71,7 +71,8 @@ TEST_F(LingerTest, endpoints__share_the_wait_for_injected_messages) {
         std::chrono::steady_clock::now() - begin));
   }
   EXPECT_GT(took.front().count(), 1500) << "the peer could have been slow";
-  EXPECT_LT((took[1] + took[2] + took[3]).count(), 1500);
+  for (std::size_t i = 1; i < kEndpoints; ++i)
+    EXPECT_LT(took[i].count(), 1900) << "a wait takes two seconds";
   // What is injected after a wait gets one of its own.
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_EQ(fi_inject(a.ep, &byte, 1, to_b), 0);
