@@ -2,7 +2,9 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -191,19 +193,27 @@ TEST(Endpoint, fork__child_keeps_no_client_of_its_parent) {
                sizeof address.sun_path - 1);
   const int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ASSERT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  const auto turn_for_a_while = [&] {
-    for (int i = 0; i < 5; ++i) {
+  const auto turn_until = [&](auto&& is_true) {
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    do {
       endpoint->turn();
       endpoint->may_sleep_for();
-      std::this_thread::sleep_for(60ms);
-    }
+      if (is_true()) return true;
+      std::this_thread::sleep_for(1ms);
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
   };
-  turn_for_a_while();
+  ASSERT_EQ(write(client, "s", 1), 1);  // the beginning of a request
+  EXPECT_TRUE(turn_until([&] {
+    int unread = -1;
+    return ioctl(client, SIOCOUTQ, &unread) == 0 && unread == 0;
+  }));
   const IdleChild child;
   shutdown(client, SHUT_RDWR);
-  turn_for_a_while();
-  pollfd fd{.fd = endpoint->wakeup_fd(), .events = POLLIN, .revents = 0};
-  EXPECT_EQ(poll(&fd, 1, 0), 0) << "readable after its client has gone";
+  EXPECT_TRUE(turn_until([&] {
+    pollfd fd{.fd = endpoint->wakeup_fd(), .events = POLLIN, .revents = 0};
+    return poll(&fd, 1, 0) == 0;
+  })) << "readable after its client has gone";
   close(client);
   endpoint.reset();
   unsetenv("XDG_RUNTIME_DIR");

@@ -134,7 +134,8 @@ TEST_F(HostileNetwork, random_bytes_and_changed_packets__disturb_no_peer) {
   const auto capture = std::filesystem::temp_directory_path() /
                        ("uet-hostile-" + std::to_string(::getpid()) + ".pcapng");
   ASSERT_NO_FATAL_FAILURE(open({{"pcap", capture.string()}}));
-  for (const std::size_t size : {1U, 5'000U, 100'000U}) ASSERT_NO_FATAL_FAILURE(talk(size, [] {}));
+  for (const std::size_t size : {1U, 5'000U, 100'000U, 100'001U})
+    ASSERT_NO_FATAL_FAILURE(talk(size, [] {}));
   for (auto& side : sides_) side.reset();
   std::vector<Bytes> recorded;
   for (auto& datagram : net::testing::datagrams_of(capture))
