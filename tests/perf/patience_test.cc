@@ -26,13 +26,13 @@ TEST(Watchdog, ends_the_process__though_the_stuck_call_holds_streams) {
   EXPECT_EXIT(be_stuck(), testing::ExitedWithCode(1), "does not come back");
 }
 
-// The watchdog looks every half second: a thread that had not got on since it began would be stuck then.
+// The watchdog looks every half second: a thread that had not got on since it began would be stuck at its last look.
 TEST(Watchdog, lets_a_thread_go_on_that_gets_on) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto get_on = [] {
-    Patience patience(milliseconds(400));
+    Patience patience(milliseconds(3000));
     const Watchdog watchdog(patience, milliseconds(1));
-    const auto end = Patience::Clock::now() + milliseconds(750);
+    const auto end = Patience::Clock::now() + milliseconds(3750);
     while (Patience::Clock::now() < end) {
       patience.progressed();
       std::this_thread::sleep_for(milliseconds(1));
