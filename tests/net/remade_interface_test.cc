@@ -156,9 +156,16 @@ TEST_F(RemadeInterfaceTest, address_that_is_not_there_yet__is_waited_for) {
     ASSERT_TRUE(run("ip link del v0 && ip addr del 10.9.0.1/32 dev lo"));
     EXPECT_TRUE(link_becomes(false));
     ASSERT_TRUE(make_interfaces());
-    testing::internal::CaptureStderr();
-    EXPECT_FALSE(link_becomes(true, 100));
-    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+    // Once the kernel says that the interface is up; and no second time.
+    std::string said;
+    const auto listen = [&] {
+      testing::internal::CaptureStderr();
+      EXPECT_FALSE(link_becomes(true, 100));
+      said += testing::internal::GetCapturedStderr();
+    };
+    for (int round = 0; round < 50 && said.empty(); ++round) listen();
+    listen();
+    EXPECT_EQ(said,
               "uet: interface v0 was made anew, and port udp:v0 cannot use it yet: Cannot assign "
               "requested address\n");
     ASSERT_TRUE(run("ip addr add 10.9.0.1/32 dev lo"));

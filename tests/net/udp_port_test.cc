@@ -244,7 +244,7 @@ TEST_F(UdpPortTest, wakeup_fd__becomes_readable) {
   EXPECT_EQ(poll(&p, 1, 0), 0);
   net::TxPacket tx = make(*a, address("127.0.0.2"), 10, 0);
   a->send(Instant(), {&tx, 1});
-  EXPECT_EQ(poll(&p, 1, 1000), 1);
+  EXPECT_EQ(poll(&p, 1, 10'000), 1);
 }
 
 TEST_F(UdpPortTest, open__nothing_configured_finds_an_address) {
