@@ -82,7 +82,7 @@ def rotation(provider, keys, folder):
             for _ in range(2):
                 for command in (["rotate"], ["rotate", "--switch"], ["retire"]):
                     keys.run(command[0], keys.path, *command[1:])
-                    time.sleep(2.2)  # the endpoints look once a second
+                    time.sleep(3.5)  # the endpoints look once a second, on a busy machine later
         except RuntimeError as e:
             problems.append(str(e))
 

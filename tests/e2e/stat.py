@@ -114,14 +114,17 @@ def stopped_processes(bench):
         for job in pair.jobs:
             job.process.send_signal(signal.SIGSTOP)
         for forms, pid in ((["-p", pids[0]], pids[0]), (["--events", "-p", pids[0]], pids[0]), (["--events"], "")):
-            begin = time.monotonic()
-            done = bench.ask(*forms)
-            took, complaints = time.monotonic() - begin, done.stderr.splitlines()
-            if done.returncode != 1 or len(complaints) != (1 if pid else 2) or any(
-                    f"/{pid}" not in line or "is the process stopped?" not in line for line in complaints):
-                return f"{forms}: {done}"
-            if pid and took > 3.9:
-                return f"{forms} took {took:.1f} s"
+            took = []
+            while not took or pid and took[-1] > 3.9 and len(took) < 4:  # a busy machine makes some longer
+                begin = time.monotonic()
+                done = bench.ask(*forms)
+                took.append(time.monotonic() - begin)
+                complaints = done.stderr.splitlines()
+                if done.returncode != 1 or len(complaints) != (1 if pid else 2) or any(
+                        f"/{pid}" not in line or "is the process stopped?" not in line for line in complaints):
+                    return f"{forms}: {done}"
+            if pid and took[-1] > 3.9:
+                return f"{forms} took {took} s"
         none = bench.ask("-p", "1")
         return "" if none.returncode == 1 and "no live endpoint in process 1 " in none.stderr and "stopped" not in none.stderr else str(none)
 

@@ -75,7 +75,7 @@ DPDK_PORTS = [
 
 def run(command, env):
     try:
-        done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+        done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
         return done.returncode, done.stdout + done.stderr
     except subprocess.TimeoutExpired as late:
         return None, ((late.stdout or b"") + (late.stderr or b"")).decode(errors="replace")

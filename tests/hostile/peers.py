@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 
 from harness import Job, Tap, base_env, need_provider, own_addresses, temporary_folder  # noqa: E402
 
-SLOW = 5.0  # seconds; the faults were of 57 and more, an honest peer waits milliseconds
+SLOW = 20.0  # seconds; the faults were of 57 and more, an honest peer waits milliseconds
 RESTLESS = 5000  # wake-ups a second; the fault had 10,000, retransmissions to silent enemies take some hundreds
 IS_LONG = os.environ.get("UET_TEST_DEPTH") == "long"
 
@@ -85,9 +85,9 @@ class Stage:
             folder = f"/proc/{self.victim.process.pid}/task"
             return sum(int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", open(f"{folder}/{t}/status").read(), re.M)[1])
                        for t in os.listdir(folder))
-        before = count()
+        before, begin = count(), time.monotonic()
         time.sleep(seconds)
-        return (count() - before) / seconds
+        return (count() - before) / (time.monotonic() - begin)
 
     def end(self):
         """What the victim says at its end, as numbers by name."""
