@@ -19,6 +19,7 @@ struct Item {
 };
 
 TEST(FixedPool, acquire__makes_objects_up_to_the_capacity_and_release_destroys_them) {
+  Item::alive = 0;
   FixedPool<Item> pool(3);
   Item* a = pool.acquire(1);
   Item* b = pool.acquire(2);

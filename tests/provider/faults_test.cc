@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -460,13 +461,15 @@ int connect_to(const std::string& socket_path) {
   return fd;
 }
 
-/// What a process answers at its socket within five seconds.
+/// What a process answers at its socket within half a minute.
 std::string ask(int fd) {
-  const timeval patience{.tv_sec = 5, .tv_usec = 0};
+  const timeval patience{.tv_sec = 30, .tv_usec = 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   EXPECT_EQ(send(fd, "stat\n", 5, MSG_NOSIGNAL), 5);
   char text[4096];
-  const ssize_t n = recv(fd, text, sizeof text, 0);
+  ssize_t n = -1;
+  do n = recv(fd, text, sizeof text, 0);
+  while (n < 0 && errno == EINTR);
   return std::string(text, n > 0 ? static_cast<std::size_t>(n) : 0);
 }
 
