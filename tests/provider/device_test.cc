@@ -458,6 +458,7 @@ TEST_F(DeviceTest, injected_bytes__may_change_at_once) {
 
 /// Open MPI 5 asks for FI_HMEM wherever it is on offer: that alone costs no program of the CPU's memory its short ways.
 TEST_F(DeviceTest, before_the_first_region_of_a_device__memory_is_the_cpus) {
+  const Variable manual("FI_UET_PROGRESS", "manual");  // b answers when it is polled
   open_with_device();
   constexpr std::uint64_t kLevel = FI_INJECT_COMPLETE | FI_COMPLETION;
   const auto post = [&](const std::vector<std::uint8_t>& bytes) {
