@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "lib/base/cancellation.h"
 
@@ -38,6 +39,8 @@ void ReceiveBatch::expect(std::size_t packet_bytes) {
 
 bool ReceiveBatch::receive(Instant now, int socket, std::size_t wanted) {
   if (next_piece_ != piece_) expect(next_piece_);
+  if (std::exchange(is_new_socket_, false)) [[unlikely]]
+    overflows_seen_ = 0;
   const std::size_t most = is_lull(now) ? 1 : most_;
   messages_ = current_ = 0;
   asked_at_ = now;
@@ -138,13 +141,17 @@ void ReceiveBatch::read_control(Instant now, msghdr& header) {
     } else if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
       if (const std::size_t bytes = value_of(c); bytes != 0) message_.packet_bytes = bytes;
     } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
-      const std::uint32_t total = value_of(c);
-      if (overflows_seen_ == 0 && total != 0 && buffer_is_small_) advise();
-      if (total != overflows_seen_)
-        trace_.drop_elsewhere(now, DropReason::kSocketOverflow, total - overflows_seen_);
-      overflows_seen_ = total;
+      count_overflows(now, value_of(c));
     }
   }
+}
+
+/// `total` is modulo 2^32, and of the socket.
+void ReceiveBatch::count_overflows(Instant now, std::uint32_t total) {
+  if (total == overflows_seen_) return;
+  if (buffer_is_small_ && !std::exchange(is_advised_, true)) advise();
+  trace_.drop_elsewhere(now, DropReason::kSocketOverflow, total - overflows_seen_);
+  overflows_seen_ = total;
 }
 
 /// Once: a user who measures wants to know, and the setting is the system's.

@@ -27,6 +27,11 @@ class ReceiveBatch {
   /// may be more behind them: the socket gave as many as there was room for. A caller that comes every few microseconds, and finds one
   /// at most, is given one without a look for the next: that costs the kernel a third of what a message costs that is there.
   bool receive(base::Instant now, int socket, std::size_t wanted);
+  /// The sockets were opened again: from the next call of receive() on the kernel counts its losses from 0. `buffer_is_small` as above.
+  void on_new_socket(bool buffer_is_small) {
+    is_new_socket_ = true;
+    buffer_is_small_ = buffer_is_small;
+  }
   /// The next packet, with everything but its destination. False: the message at hand brought none (any more); the batch may
   /// hold others.
   bool next(base::Instant now, net::RxPacket& out);
@@ -60,6 +65,7 @@ class ReceiveBatch {
   bool arm(std::size_t message);
   bool open_message(base::Instant now);
   void read_control(base::Instant now, msghdr& header);
+  void count_overflows(base::Instant now, std::uint32_t total);
   static void advise();
   net::Packet take(base::Instant now, std::size_t bytes);
   net::Packet copy(base::Instant now, std::size_t bytes);
@@ -82,7 +88,9 @@ class ReceiveBatch {
   std::size_t most_ = kMessages;  ///< that are kBytesAtOnce, if they are as long as the last were
   bool is_open_ = false;
   Message message_;
-  std::uint32_t overflows_seen_ = 0;
+  std::uint32_t overflows_seen_ = 0;  ///< of the socket that the last messages are from
+  bool is_new_socket_ = false;        ///< the next ones are from another
+  bool is_advised_ = false;
 
   std::array<net::Packet, kVectors>
       packets_;  ///< those of message i are [i * vectors_, (i + 1) * vectors_)

@@ -53,8 +53,7 @@ UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface i
       may_merge_(sockets_.can_merge),
       watch_(is_v4_, is_tied() ? interface_.index : 0, interface_.index),
       to_send_(is_v4_, facts.udp_port, interface_.index),
-      received_(pool_, sockets_.can_merge,
-                sockets_.receive_bytes < std::size_t{kReceiveBufferBytes}, trace) {
+      received_(pool_, sockets_.can_merge, has_small_buffer(), trace) {
   const std::size_t senders = sockets_.senders.size();
   UET_CHECK(senders >= 1 && senders <= kMaxSockets);
   for (std::size_t e = 0; e < sender_of_.size(); ++e)
@@ -94,7 +93,10 @@ bool UdpPort::follow_interface(Instant now) {
   }
   follow_error_ = 0;
   interface_.index = index;
-  is_reopened_ = is_reopened_ || sockets_.receiver.fd() != receiver;
+  if (sockets_.receiver.fd() != receiver) {
+    is_reopened_ = true;
+    received_.on_new_socket(has_small_buffer());
+  }
   to_send_.set_scope(index);
   watch_ = NeighborWatch(is_v4_, index, index);
   std::fprintf(stderr, "uet: interface %s was made anew; port %s goes on with it\n", name,

@@ -64,6 +64,9 @@ class UdpPort final : public net::Port {
   static constexpr std::size_t kBurst = SendBatch::kPackets;
 
   bool is_tied() const { return !sockets_.config.device.empty(); }
+  bool has_small_buffer() const {
+    return sockets_.receive_bytes < std::size_t{kReceiveBufferBytes};
+  }
   bool follow_interface(base::Instant now);
   bool refuse(base::Instant now, net::TxPacket& packet);
   void transmit(base::Instant now, std::span<net::TxPacket> in);

@@ -69,8 +69,11 @@ class RemadeInterfaceTest : public testing::Test {
     facts.address = *net::FabricAddress::parse(address);
     facts.udp_port = kPort;
     facts.name = "udp:" + device;
-    const UdpSocketsConfig config{
-        .address = facts.address, .port = kPort, .device = device, .senders = 2};
+    const UdpSocketsConfig config{.address = facts.address,
+                                  .port = kPort,
+                                  .device = device,
+                                  .senders = 2,
+                                  .receive_buffer_bytes = 65536};
     if (!open_sockets(config, sockets, step)) return nullptr;
     return std::make_unique<UdpPort>(std::move(sockets), facts,
                                      UdpInterface{device, if_nametoindex(device.c_str())}, 256,
@@ -104,6 +107,35 @@ class RemadeInterfaceTest : public testing::Test {
     EXPECT_NE(crosses(*peer_, *port_), 0);
   }
 
+  /// What a full socket lost and a packet behind that told of; then it is empty.
+  std::uint64_t lose_some() {
+    const auto lost = [&] { return trace_.drops(base::DropReason::kSocketOverflow); };
+    const std::uint64_t before = lost();
+    send_too_much_to_port();
+    while (receives_some()) {
+    }
+    EXPECT_NE(crosses(*peer_, *port_), 0);
+    return lost() - before;
+  }
+  /// In runs.
+  void send_too_much_to_port() {
+    for (int i = 0; i < kTooMany; i += 10) {
+      std::array<net::TxPacket, 10> burst;
+      for (net::TxPacket& tx : burst) {
+        tx.packet = peer_->pool().allocate();
+        std::memset(tx.packet.append(1000), 0x77, 1000);
+        tx.destination = port_->facts().address;
+      }
+      peer_->send(now_, burst);
+    }
+  }
+  /// Fewer packets than there are in the messages that the port takes for them.
+  bool receives_some() {
+    std::array<net::RxPacket, 4> burst;
+    return port_->receive(now_, burst) != 0;
+  }
+
+  static constexpr int kTooMany = 500;
   int here_ = -1, there_ = -1;
   base::Trace trace_;
   std::unique_ptr<UdpPort> port_, peer_;
@@ -147,6 +179,33 @@ TEST_F(RemadeInterfaceTest, interface_that_is_made_again__is_used_without_a_priv
     EXPECT_TRUE(link_becomes(true));
     expect_traffic();
     EXPECT_EQ(port_->wakeup_fd(), -1) << "the socket that a sleeper watches is gone";
+  });
+}
+
+// The kernel counts by socket, and packets of the old one may be at hand still.
+TEST_F(RemadeInterfaceTest, losses_of_a_full_socket__are_counted_by_each_socket_from_zero) {
+  in_namespaces([&] {
+    const auto counts_its_own = [&] {
+      const std::uint64_t lost = lose_some();
+      EXPECT_GT(lost, 0u);
+      EXPECT_LE(lost, std::uint64_t{kTooMany});
+    };
+    testing::internal::CaptureStderr();
+    counts_its_own();
+    counts_its_own();
+    send_too_much_to_port();
+    EXPECT_TRUE(receives_some());
+    ASSERT_TRUE(drop_net_raw());
+    ASSERT_TRUE(run("ip link del v0"));
+    EXPECT_TRUE(link_becomes(false));
+    ASSERT_TRUE(make_interfaces());
+    EXPECT_TRUE(link_becomes(true));
+    counts_its_own();
+    counts_its_own();
+    const std::string told = testing::internal::GetCapturedStderr();
+    const std::size_t first = told.find("net.core.rmem_max");
+    EXPECT_NE(first, told.npos);
+    EXPECT_EQ(told.find("net.core.rmem_max", first + 1), told.npos) << "said once";
   });
 }
 
