@@ -69,12 +69,12 @@ std::uint8_t UdpPort::planes_up(Instant now) {
   const base::WithoutCancellation without_cancellation;
   std::string name = interface_.name;
   if (interface_.index != 0) name = interface_name(sockets_.receiver.fd(), interface_.index);
-  if (name.empty()) {
-    if (is_tied() && !follow_interface(now)) return 0;
-    name = interface_.name;
-  }
-  if (is_tied()) sockets_.config.device = name;  // by which a sender is opened again
-  return interface_is_running(sockets_.receiver.fd(), name) ? 1 : 0;
+  if (!name.empty())
+    interface_.name = name;
+  else if (is_tied() && !follow_interface(now))
+    return 0;
+  if (is_tied()) sockets_.config.device = interface_.name;  // by which a sender is opened again
+  return interface_is_running(sockets_.receiver.fd(), interface_.name) ? 1 : 0;
 }
 
 /// The interface is gone. True when there is another one of its name, as after a reload of its driver, and the port uses that from here on.

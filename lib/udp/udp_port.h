@@ -29,7 +29,7 @@ std::unique_ptr<net::Port> open_udp_port(const net::PortRequest& request, base::
 
 /// Where a port sits.
 struct UdpInterface {
-  std::string name;
+  std::string name;    ///< the last one that the index had
   unsigned index = 0;  ///< for link-local addresses, and for what is tied to it
 };
 

@@ -55,10 +55,11 @@ class RemadeInterfaceTest : public testing::Test {
     there_ = ::open("/proc/thread-self/ns/net", O_RDONLY);
     return run("ip link set lo up") && go(here_) && run("ip link set lo up");
   }
-  bool make_interfaces() const {
+  /// `here` is the name of v0.
+  bool make_interfaces(const std::string& here = "v0") const {
     const std::string there = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(there_);
-    return run("ip link add v0 type veth peer name v1 netns " + there +
-               " && ip link set v0 up && ip route add 10.9.0.2 dev v0") &&
+    return run("ip link add " + here + " type veth peer name v1 netns " + there +
+               " && ip link set " + here + " up && ip route add 10.9.0.2 dev " + here) &&
            go(there_) && run("ip addr add 10.9.0.2/24 dev v1 && ip link set v1 up") && go(here_);
   }
 
@@ -236,6 +237,36 @@ TEST_F(RemadeInterfaceTest, address_that_is_not_there_yet__is_waited_for) {
 TEST_F(RemadeInterfaceTest, interface_with_another_name__keeps_its_link) {
   in_namespaces([&] {
     ASSERT_TRUE(run("ip link set v0 name v2"));
+    EXPECT_TRUE(link_becomes(true));
+    expect_traffic();
+  });
+}
+
+TEST_F(RemadeInterfaceTest, interface_with_another_name__is_used_when_it_is_made_again) {
+  in_namespaces([&] {
+    ASSERT_TRUE(run("ip link set v0 name v2"));
+    EXPECT_TRUE(link_becomes(true));
+    ASSERT_TRUE(run("ip link del v2"));
+    EXPECT_TRUE(link_becomes(false));
+    ASSERT_TRUE(make_interfaces("v2"));
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(link_becomes(true));
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "uet: interface v2 was made anew; port udp:v0 goes on with it\n");
+    expect_traffic();
+  });
+}
+
+TEST_F(RemadeInterfaceTest, interface_with_another_name__is_not_the_one_that_takes_its_old_name) {
+  in_namespaces([&] {
+    ASSERT_TRUE(run("ip link set v0 name v2"));
+    EXPECT_TRUE(link_becomes(true));
+    ASSERT_TRUE(
+        run("ip link add v0 type veth peer name v9 && ip link set v0 up && "
+            "ip link set v9 up && ip link del v2"));
+    EXPECT_TRUE(link_becomes(false));
+    EXPECT_FALSE(link_becomes(true, 100));
+    ASSERT_TRUE(make_interfaces("v2"));
     EXPECT_TRUE(link_becomes(true));
     expect_traffic();
   });
