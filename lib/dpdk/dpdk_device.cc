@@ -17,7 +17,6 @@
 #include "lib/dpdk/eal.h"
 #include "lib/dpdk/guest_thread.h"
 #include "lib/dpdk/interrupt_thread.h"
-#include "lib/dpdk/kernel_interface.h"
 #include "lib/dpdk/memory_descriptors.h"
 
 namespace uet::dpdk {
@@ -282,8 +281,8 @@ bool DpdkDevice::has_link() {
 
 /// Drivers on top of an interface of the kernel report a link that is always up.
 bool DpdkDevice::reads_link_up() {
-  if (interface_index_ != 0) {
-    const KernelLink link = kernel_link(interface_index_);
+  if (kernel_interface_.is_open()) {
+    const KernelLink link = kernel_interface_.link();
     if (link == KernelLink::kGone && !std::exchange(is_interface_gone_, true))
       std::fprintf(stderr,
                    "uet: interface %s under port %s is gone, and one that is made anew is another: "

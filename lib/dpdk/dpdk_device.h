@@ -15,6 +15,7 @@
 #include "lib/dpdk/device_spec.h"
 #include "lib/dpdk/flow_rules.h"
 #include "lib/dpdk/interrupt_gate.h"
+#include "lib/dpdk/kernel_interface.h"
 #include "lib/dpdk/mbuf_pool.h"
 #include "lib/dpdk/xdp_left_overs.h"
 #include "lib/net/frame_device.h"
@@ -159,8 +160,8 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   /// A memif client has to connect again itself. The interrupt thread does the work; the data path only looks at how far
   /// it is and keeps its hands off the device meanwhile.
   enum class Reconnect : std::uint8_t { kIdle, kRunning, kStarted, kFailed };
-  std::string interface_;         ///< of the kernel, under the device; empty: none
-  unsigned interface_index_ = 0;  ///< when it was opened; 0: `interface_` is no interface
+  std::string interface_;             ///< of the kernel, under the device; empty: none
+  KernelInterface kernel_interface_;  ///< open unless `interface_` is none
   bool is_interface_gone_ = false;
   bool is_memif_ = false;    ///< its peer may come and go
   bool is_kept_ = false;     ///< and we have to connect again

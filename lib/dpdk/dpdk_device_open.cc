@@ -24,7 +24,6 @@
 #include "lib/dpdk/eal.h"
 #include "lib/dpdk/guest_thread.h"
 #include "lib/dpdk/interrupt_thread.h"
-#include "lib/dpdk/kernel_interface.h"
 #include "lib/dpdk/memif_keys.h"
 #include "lib/dpdk/memif_relay.h"
 #include "lib/dpdk/memif_sockets.h"
@@ -154,6 +153,11 @@ bool sends_own_mbufs(const DpdkDeviceConfig& config) {
   return config.sends_own_pool_only && !config.has_siblings;
 }
 
+std::string cannot_find(const std::string& interface, int error) {
+  return "cannot find the interface " + interface + " under it: " + std::strerror(error) +
+         (error == EMFILE ? "; close some, or raise the limit of this process (ulimit -n)" : "");
+}
+
 void set_if_given(std::uint16_t given, std::uint16_t& value) {
   if (given != 0) value = given;
 }
@@ -185,7 +189,10 @@ bool DpdkDevice::bring_up(std::string& error) {
     else
       work();
   });
-  if (is_up) interface_index_ = interface_index(interface_);
+  if (is_up && !kernel_interface_.open(interface_) && errno != ENODEV) {
+    error = config_.spec.name + ": " + cannot_find(interface_, errno);
+    is_up = false;
+  }
   if (is_up && config_.spec.is_hardware()) read_link_rate();
   if (is_up && !remark_.empty()) error = config_.spec.name + ": " + remark_;
   return is_up;
@@ -419,6 +426,11 @@ std::string DpdkDevice::explain(const std::string& what, int code) const {
 bool DpdkDevice::share_with_kernel(const rte_eth_dev_info& info, std::string& error) {
   if (!config_.flow || !is_bifurcated(info.driver_name)) return true;
   interface_ = interface_name(info.if_index);
+  if (interface_.empty() && errno != ENODEV) {
+    error = config_.spec.name + ": " +
+            cannot_find("with index " + std::to_string(info.if_index), errno);
+    return false;
+  }
   const net::FabricAddress& address = config_.flow->address;
   if (!kernel_owns(address, interface_)) {
     if (!kernel_uses(interface_)) return true;

@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 namespace uet::dpdk {
 
@@ -17,16 +19,28 @@ namespace {
 
 using net::FabricAddress;
 
-/// False when the kernel has no answer about this interface.
-bool ask_kernel(const std::string& interface, unsigned long question, ifreq& request) {
-  if (interface.empty() || interface.size() >= IFNAMSIZ) return false;
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
+bool can_be_name(const std::string& interface) {
+  return !interface.empty() && interface.size() < IFNAMSIZ;
+}
+
+/// For questions about interfaces; -1 with errno.
+int open_any_socket() {
+  return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+/// False with errno when the kernel has no answer about this interface.
+bool ask_kernel(int any_socket, const std::string& interface, unsigned long question,
+                ifreq& request) {
   request = {};
   interface.copy(request.ifr_name, IFNAMSIZ - 1);
-  const bool ok = ioctl(fd, question, &request) == 0;
-  close(fd);
-  return ok;
+  return ioctl(any_socket, question, &request) == 0;
+}
+
+/// Into `answer.ifr_name`. False with errno; ENODEV: no interface has this index.
+bool read_name(int any_socket, unsigned index, ifreq& answer) {
+  answer = {};
+  answer.ifr_ifindex = static_cast<int>(index);
+  return ioctl(any_socket, SIOCGIFNAME, &answer) == 0;
 }
 
 bool any_address(const std::function<bool(const ifaddrs&)>& wanted) {
@@ -62,18 +76,43 @@ bool is_for_use(const sockaddr& sa) {
 }  // namespace
 
 std::size_t kernel_mtu(const std::string& interface) {
+  const int any_socket = can_be_name(interface) ? open_any_socket() : -1;
+  if (any_socket < 0) return 0;
   ifreq request;
-  return ask_kernel(interface, SIOCGIFMTU, request) ? static_cast<std::size_t>(request.ifr_mtu) : 0;
+  const bool is_known = ask_kernel(any_socket, interface, SIOCGIFMTU, request);
+  close(any_socket);
+  return is_known ? static_cast<std::size_t>(request.ifr_mtu) : 0;
 }
 
-KernelLink kernel_link(unsigned index) {
-  constexpr int kBoth = IFF_UP | IFF_RUNNING;
-  const std::string name = interface_name(index);
-  if (name.empty()) return KernelLink::kGone;
+KernelInterface::~KernelInterface() {
+  if (socket_ >= 0) close(socket_);
+}
+
+bool KernelInterface::open(const std::string& name) {
+  errno = ENODEV;
+  if (!can_be_name(name)) return false;
+  socket_ = open_any_socket();
+  if (socket_ < 0) return false;
   ifreq request;
-  return ask_kernel(name, SIOCGIFFLAGS, request) && (request.ifr_flags & kBoth) == kBoth
-             ? KernelLink::kUp
-             : KernelLink::kDown;
+  if (ask_kernel(socket_, name, SIOCGIFINDEX, request)) {
+    index_ = static_cast<unsigned>(request.ifr_ifindex);
+    return true;
+  }
+  const int why = errno;
+  close(std::exchange(socket_, -1));
+  errno = why;
+  return false;
+}
+
+KernelLink KernelInterface::link() {
+  constexpr int kBoth = IFF_UP | IFF_RUNNING;
+  ifreq request;
+  if (!read_name(socket_, index_, request)) {
+    if (errno == ENODEV) link_ = KernelLink::kGone;
+  } else if (ioctl(socket_, SIOCGIFFLAGS, &request) == 0) {
+    link_ = (request.ifr_flags & kBoth) == kBoth ? KernelLink::kUp : KernelLink::kDown;
+  }
+  return link_;
 }
 
 bool kernel_owns(const FabricAddress& address, const std::string& interface) {
@@ -87,13 +126,15 @@ bool kernel_uses(const std::string& interface) {
       [&](const ifaddrs& i) { return interface == i.ifa_name && is_for_use(*i.ifa_addr); });
 }
 
-unsigned interface_index(const std::string& interface) {
-  return interface.empty() || interface.size() >= IFNAMSIZ ? 0 : if_nametoindex(interface.c_str());
-}
-
 std::string interface_name(unsigned index) {
-  char name[IF_NAMESIZE] = {};
-  return index != 0 && if_indextoname(index, name) != nullptr ? name : "";
+  const int any_socket = open_any_socket();
+  if (any_socket < 0) return "";
+  ifreq request;
+  const bool is_there = read_name(any_socket, index, request);
+  const int why = errno;
+  close(any_socket);
+  errno = why;
+  return is_there ? request.ifr_name : "";
 }
 
 }  // namespace uet::dpdk

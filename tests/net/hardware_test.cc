@@ -13,6 +13,7 @@
 #include "lib/dpdk/dpdk_device.h"
 #include "lib/dpdk/eal.h"
 #include "lib/net/ip_port.h"
+#include "tests/net/no_descriptors.h"
 #include "tests/net/scripted_nic.h"
 
 namespace uet::dpdk {
@@ -442,6 +443,17 @@ TEST_F(HardwareTest, kernel__is_not_robbed_of_an_interface_that_it_uses) {
   config_.flow = FlowTarget{.address = *net::FabricAddress::parse("10.9.9.9")};
   EXPECT_FALSE(open(family("mlx5")));
   EXPECT_THAT(error_, HasSubstr("ip addr add 10.9.9.9"));
+  EXPECT_EQ(nic_->rules, 0u);
+}
+
+TEST_F(HardwareTest, kernel__is_not_robbed_where_there_is_no_descriptor_to_ask_it) {
+  config_.flow = FlowTarget{.address = *net::FabricAddress::parse("127.0.0.1")};
+  const auto opens = [&] {
+    const net::NoDescriptors no_descriptors;
+    return open(family("mlx5"));
+  };
+  EXPECT_FALSE(opens());
+  EXPECT_THAT(error_, HasSubstr("cannot find the interface with index 1 under it: Too many open"));
   EXPECT_EQ(nic_->rules, 0u);
 }
 

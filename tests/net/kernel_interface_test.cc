@@ -1,9 +1,12 @@
 /// Devices on an interface of the kernel: the MTU that it carries, and its neighbors.
 
+#include <cerrno>
 #include <cstdlib>
 
+#include "lib/dpdk/kernel_interface.h"
 #include "lib/dpdk/kernel_neighbors.h"
 #include "tests/net/dpdk_guest.h"
+#include "tests/net/no_descriptors.h"
 
 namespace uet::dpdk {
 namespace {
@@ -77,6 +80,40 @@ TEST_F(DpdkGuestTest, link__stays_with_an_interface_that_gets_another_name) {
   EXPECT_FALSE(device->has_link());
   device.reset();
   std::system("ip link del uetveth4");
+}
+
+TEST_F(DpdkGuestTest, link__is_known_without_a_descriptor_left) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  ASSERT_TRUE(make_interface());
+  auto device = open("net_af_packet65,iface=uetveth2");
+  ASSERT_TRUE(device) << error_;
+  const auto has_link = [&] {
+    const net::NoDescriptors no_descriptors;
+    return device->has_link();
+  };
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(has_link());
+  ASSERT_EQ(std::system("ip link set uetveth3 down"), 0);
+  EXPECT_FALSE(has_link());
+  ASSERT_EQ(std::system("ip link set uetveth3 up"), 0);
+  EXPECT_TRUE(has_link());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  device.reset();
+  std::system("ip link del uetveth2");
+}
+
+TEST(KernelInterfaceTest, open__tells_a_missing_interface_from_a_missing_descriptor) {
+  const auto error_of = [](const char* name) {
+    KernelInterface interface;
+    return interface.open(name) ? 0 : errno;
+  };
+  EXPECT_EQ(error_of("lo"), 0);
+  EXPECT_EQ(error_of("nosuchif0"), ENODEV);
+  EXPECT_EQ(error_of("/tmp/socket-of-vhost"), ENODEV);
+  EXPECT_EQ(error_of(""), ENODEV);
+  const net::NoDescriptors no_descriptors;
+  EXPECT_EQ(error_of("lo"), EMFILE);
+  EXPECT_EQ(error_of(""), ENODEV) << "nothing to ask for";
 }
 
 // --- The kernel's neighbors

@@ -2,7 +2,6 @@
 #include "lib/ports/live_desk.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -13,6 +12,7 @@
 #include <filesystem>
 
 #include "lib/ports/live_socket.h"
+#include "tests/net/no_descriptors.h"
 
 namespace uet::ports {
 namespace {
@@ -184,28 +184,13 @@ TEST_F(LiveDeskTest, a_child_of_the_process__does_not_keep_its_client) {
   close(fd);
 }
 
-/// While it lives this process can open no descriptor.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit none = before_;
-    none.rlim_cur = 3;
-    setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 TEST_F(LiveDeskTest, a_client_that_finds_no_descriptor_left__wakes_nothing_and_is_served_later) {
   const int fd = connect();
   ask(fd, "stat\n");
   pollfd before = desk_->wakeup();
   EXPECT_EQ(::poll(&before, 1, 0), 1);
   {
-    const NoDescriptors none;
+    const net::NoDescriptors none;
     turn();
     pollfd meanwhile = desk_->wakeup();
     EXPECT_EQ(::poll(&meanwhile, 1, 0), 0);
