@@ -11,6 +11,9 @@ namespace {
 // loop.
 constexpr Duration kRefusedRetry = Duration::from_ms(1);
 
+// As attempts: as many as there can be, so that the next question is a broadcast.
+constexpr std::uint8_t kNoMoreProbes = UINT8_MAX;
+
 constexpr bool has_deadline(NeighborState s) {
   return s != NeighborState::kReachable;
 }
@@ -129,9 +132,11 @@ void NeighborTable::enter(Neighbor& neighbor, NeighborState state, Instant deadl
   set_deadline(neighbor, has_deadline(state) ? deadline : Instant::never());
 }
 
-/// A host that claims many MACs, or an address of many, cannot make us ask as often as it speaks.
+/// A host that claims many MACs, or an address of many, cannot make us ask as often as it speaks. A disputed MAC is used until we may ask: then all hosts
+/// are asked, so that packets are lost for `retry_first` at most.
 void NeighborTable::start_probing(Instant now, Neighbor& neighbor) {
   enter(neighbor, NeighborState::kProbing, std::max(now, neighbor.may_probe_at));
+  if (neighbor.is_disputed && neighbor.deadline > now) neighbor.attempts = kNoMoreProbes;
 }
 
 void NeighborTable::set_deadline(Neighbor& neighbor, Instant deadline) {

@@ -132,16 +132,32 @@ TEST_F(NeighborClaims, another_mac__that_does_not_answer_costs_a_tenth_of_a_seco
   know_v4();
   for (int i = 0; i < 3; ++i) {
     forge_answer(kOther);
-    EXPECT_GE(talk(Duration::from_seconds(25)), 24'790u);
+    EXPECT_GE(talk(Duration::from_seconds(25)), 24'890u);
     EXPECT_EQ(mac_of_next(), kB);
+  }
+}
+
+// No question may follow so soon after another one; when it may, it is for all hosts.
+TEST_F(NeighborClaims, another_mac__that_does_not_answer_costs_no_more_right_after_a_question) {
+  know_v4();
+  for (int i = 0; i < 12; ++i) {
+    // Until our question of every 5 s was sent and answered.
+    questions();
+    for (int ms = 0; ms < 6000 && questions() == 0; ++ms) talk(Duration::from_ms(1));
+    talk(Duration::from_ms(i * 10));
+    forge_answer(kOther);
+    EXPECT_GE(talk(Duration::from_seconds(1)), 890u) << i * 10 << " ms after a question";
+    EXPECT_EQ(mac_of_next(), kB);
+    EXPECT_LE(questions(), 4u);
   }
 }
 
 TEST_F(NeighborClaims, another_mac__is_no_answer_to_a_question_by_unicast) {
   know_v4();
+  advance(Duration::from_seconds(1));
   forge_answer(kOther);
   mac_of_next();
-  advance(Duration::from_ms(100));
+  advance(Duration());
   forge_answer({2, 0, 0, 0, 0, 0xd});
   EXPECT_FALSE(a_.port->next_deadline().is_never());
 }
