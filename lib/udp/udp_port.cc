@@ -21,8 +21,10 @@ constexpr std::size_t kPacketBytes = 9216;
 constexpr std::size_t kUdpHeaderBytes = 8;
 // A full socket drains at link speed; much shorter only burns the processor.
 constexpr base::Duration kHeldRetry = base::Duration::from_us(20);
-/// How often a plane whose interface is gone looks for another one of that name.
+/// How often a port whose interface is gone looks for another one of that name.
 constexpr base::Duration kFollowInterval = base::Duration::from_ms(100);
+/// How often a single port looks whether its interface is there.
+constexpr base::Duration kLookInterval = base::Duration::from_seconds(1);
 
 bool is_full(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
@@ -46,6 +48,7 @@ UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface i
     : sockets_(std::move(sockets)),
       facts_(facts),
       interface_(std::move(interface)),
+      look_at_(is_of_interface() && !is_tied() ? Instant() : Instant::never()),
       is_v4_(facts.address.is_v4()),
       trace_(trace),
       pool_(packets, kPacketBytes),
@@ -64,14 +67,14 @@ UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface i
   pool_.let_borrow();
 }
 
-/// By index, which stays when the interface gets another name. The sockets of a plane stay with it.
+/// By index, which stays when the interface gets another name. The sockets of a plane, and those with a link-local address, stay with it.
 std::uint8_t UdpPort::planes_up(Instant now) {
   const base::WithoutCancellation without_cancellation;
   std::string name = interface_.name;
   if (interface_.index != 0) name = interface_name(sockets_.receiver.fd(), interface_.index);
   if (!name.empty())
     interface_.name = name;
-  else if (is_tied() && !follow_interface(now))
+  else if (is_of_interface() && !follow_interface(now))
     return 0;
   if (is_tied()) sockets_.config.device = interface_.name;  // by which a sender is opened again
   return interface_is_running(sockets_.receiver.fd(), interface_.name) ? 1 : 0;
@@ -98,7 +101,7 @@ bool UdpPort::follow_interface(Instant now) {
     received_.on_new_socket(has_small_buffer());
   }
   to_send_.set_scope(index);
-  watch_ = NeighborWatch(is_v4_, index, index);
+  watch_ = NeighborWatch(is_v4_, is_tied() ? index : 0, index);
   std::fprintf(stderr, "uet: interface %s was made anew; port %s goes on with it\n", name,
                facts_.name.c_str());
   return true;
@@ -258,6 +261,13 @@ void UdpPort::hold(Instant now, net::TxPacket& tx) {
   tx.packet.keep_borrowed();
   held_[held_count_++] = std::move(tx);
   retry_held_at_ = now + kHeldRetry;
+}
+
+void UdpPort::on_deadline(Instant now) {
+  if (held_count_ != 0) flush_held(now);
+  if (now < look_at_) return;
+  look_at_ = now + kLookInterval;
+  planes_up(now);
 }
 
 void UdpPort::flush_held(Instant now) {

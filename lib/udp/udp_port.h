@@ -1,6 +1,7 @@
 /// The kernel-UDP port: UET on any machine, without root, hugepages or set-up.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -54,8 +55,8 @@ class UdpPort final : public net::Port {
   }
   /// Asks the kernel's routes, and what ICMP told about them.
   net::Way way_to(base::Instant now, const net::FabricAddress& destination) override;
-  base::Instant next_deadline() const override { return retry_held_at_; }
-  void on_deadline(base::Instant now) override { flush_held(now); }
+  base::Instant next_deadline() const override { return std::min(retry_held_at_, look_at_); }
+  void on_deadline(base::Instant now) override;
   /// The socket itself: readable as long as packets wait in it. -1 once the sockets were opened again: a sleeper may watch the old one.
   int wakeup_fd() const override { return is_reopened_ ? -1 : sockets_.receiver.fd(); }
   bool arm_wakeup() override { return received_.is_empty(); }
@@ -64,6 +65,8 @@ class UdpPort final : public net::Port {
   static constexpr std::size_t kBurst = SendBatch::kPackets;
 
   bool is_tied() const { return !sockets_.config.device.empty(); }
+  /// Its sockets have the index of the interface, by which the kernel knows them.
+  bool is_of_interface() const { return is_tied() || facts_.address.is_link_local(); }
   bool has_small_buffer() const {
     return sockets_.receive_bytes < std::size_t{kReceiveBufferBytes};
   }
@@ -79,6 +82,7 @@ class UdpPort final : public net::Port {
   UdpSockets sockets_;
   net::PortFacts facts_;
   UdpInterface interface_;
+  base::Instant look_at_;    ///< at the link, which only planes are asked for; else never
   base::Instant follow_at_;  ///< not sooner
   int follow_error_ = 0;     ///< errno of the last try, 0 after success
   bool is_reopened_ = false;

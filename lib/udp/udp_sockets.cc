@@ -143,7 +143,7 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
 }
 
 bool tie_again(UdpSockets& sockets, const std::string& device, unsigned index) {
-  sockets.config.device = device;
+  if (!sockets.config.device.empty()) sockets.config.device = device;
   sockets.config.scope = index;
   if (tie(sockets.receiver.fd(), device)) {
     bool are_tied = tie(sockets.prober.fd(), device);

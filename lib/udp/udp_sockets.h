@@ -44,9 +44,9 @@ struct UdpSockets {
 /// have it: waits for that until so long after the closing.
 bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const char*& step);
 
-/// Ties the sockets to another interface, `device` with that index: the kernel ties sockets to an index, whatever name it gets. A socket that is
-/// tied already needs CAP_NET_RAW for that: without it the sockets are opened again, with the same ports. False: errno tells why, and the call
-/// may be tried again.
+/// Ties the sockets to another interface, `device` with that index: the kernel ties sockets to an index, whatever name it gets. A link-local
+/// address ties them too. A socket that is tied already needs CAP_NET_RAW for that: without it the sockets are opened again, with the same
+/// ports. False: errno tells why, and the call may be tried again.
 bool tie_again(UdpSockets& sockets, const std::string& device, unsigned index);
 
 /// IP MTU of the route to `to`, what ICMP said about it included; 0 when there is none. Connects `prober`.

@@ -63,21 +63,28 @@ class RemadeInterfaceTest : public testing::Test {
            go(there_) && run("ip addr add 10.9.0.2/24 dev v1 && ip link set v1 up") && go(here_);
   }
 
-  std::unique_ptr<UdpPort> open(const char* address, const std::string& device) {
+  bool add_addresses_of_link() const {
+    return run("ip addr add fe80::1/64 dev v0 nodad") && go(there_) &&
+           run("ip addr add fe80::2/64 dev v1 nodad") && go(here_);
+  }
+
+  std::unique_ptr<UdpPort> open(const char* address, const std::string& device,
+                                bool is_tied = true) {
     UdpSockets sockets;
+    const unsigned index = if_nametoindex(device.c_str());
     const char* step = "";
     net::PortFacts facts;
     facts.address = *net::FabricAddress::parse(address);
     facts.udp_port = kPort;
     facts.name = "udp:" + device;
     const UdpSocketsConfig config{.address = facts.address,
+                                  .scope = index,
                                   .port = kPort,
-                                  .device = device,
+                                  .device = is_tied ? device : "",
                                   .senders = 2,
                                   .receive_buffer_bytes = 65536};
     if (!open_sockets(config, sockets, step)) return nullptr;
-    return std::make_unique<UdpPort>(std::move(sockets), facts,
-                                     UdpInterface{device, if_nametoindex(device.c_str())}, 256,
+    return std::make_unique<UdpPort>(std::move(sockets), facts, UdpInterface{device, index}, 256,
                                      trace_);
   }
   /// Asks for the link every 10 ms of the port's time until it is `wanted`, for so many milliseconds of ours: the kernel says it some time later.
@@ -137,6 +144,17 @@ class RemadeInterfaceTest : public testing::Test {
   }
 
   static constexpr int kTooMany = 500;
+  /// Of both ports, as a loop does that asks no single port for its link.
+  void meet_deadlines() {
+    now_ = now_ + Duration::from_seconds(1);
+    for (UdpPort* port : {port_.get(), peer_.get()}) {
+      EXPECT_TRUE(go(port == port_.get() ? here_ : there_));
+      EXPECT_LE(port->next_deadline(), now_);
+      port->on_deadline(now_);
+    }
+    EXPECT_TRUE(go(here_));
+  }
+
   int here_ = -1, there_ = -1;
   base::Trace trace_;
   std::unique_ptr<UdpPort> port_, peer_;
@@ -269,6 +287,45 @@ TEST_F(RemadeInterfaceTest, interface_with_another_name__is_not_the_one_that_tak
     ASSERT_TRUE(make_interfaces("v2"));
     EXPECT_TRUE(link_becomes(true));
     expect_traffic();
+  });
+}
+
+/// Of ports that are no plane.
+class LinkLocalAddressTest : public RemadeInterfaceTest {
+ protected:
+  void make_again(bool is_privileged) {
+    ASSERT_TRUE(add_addresses_of_link());
+    port_ = open("fe80::1", "v0", false);
+    ASSERT_TRUE(go(there_));
+    peer_ = open("fe80::2", "v1", false);
+    ASSERT_TRUE(go(here_) && port_ != nullptr && peer_ != nullptr);
+    expect_traffic();
+    ASSERT_TRUE(is_privileged || drop_net_raw());
+    ASSERT_TRUE(run("ip link del v0"));
+    EXPECT_TRUE(link_becomes(false));
+    ASSERT_TRUE(make_interfaces() && add_addresses_of_link());
+    testing::internal::CaptureStderr();
+    meet_deadlines();
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "uet: interface v0 was made anew; port udp:v0 goes on with it\n"
+              "uet: interface v1 was made anew; port udp:v1 goes on with it\n");
+    EXPECT_TRUE(link_becomes(true));
+    expect_traffic();
+  }
+};
+
+TEST_F(LinkLocalAddressTest, single_port_there__follows_its_interface) {
+  in_namespaces([&] { make_again(true); });
+}
+
+TEST_F(LinkLocalAddressTest, single_port_there__follows_its_interface_without_a_privilege) {
+  in_namespaces([&] { make_again(false); });
+}
+
+TEST_F(LinkLocalAddressTest, other_ports__have_no_deadline_for_it) {
+  in_namespaces([&] {
+    EXPECT_TRUE(port_->next_deadline().is_never());
+    EXPECT_TRUE(peer_->next_deadline().is_never());
   });
 }
 
