@@ -5,10 +5,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <vector>
 
 namespace uet::drill {
+
+namespace {
+
+/// Empty where `status` is success.
+std::string trouble_in(int status) {
+  if (WIFSIGNALED(status))
+    return fmt::format("the command of --initiate was ended by signal {} ({})", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+  if (WEXITSTATUS(status) == 0) return {};
+  return fmt::format("the command of --initiate ended with status {}", WEXITSTATUS(status));
+}
+
+}  // namespace
 
 std::string InitiateCommand::start(const std::string& command, const std::string& operation,
                                    const std::string& bytes, const std::string& address) {
@@ -35,7 +50,10 @@ std::string InitiateCommand::start(const std::string& command, const std::string
 
 void InitiateCommand::end() {
   if (pid_ <= 0) return;
-  if (waitpid(pid_, nullptr, WNOHANG) == 0) {
+  int status = 0;
+  const pid_t ended = waitpid(pid_, &status, WNOHANG);
+  if (ended == pid_ && trouble_.empty()) trouble_ = trouble_in(status);
+  if (ended == 0) {
     kill(-pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }

@@ -116,6 +116,7 @@ void LiveTestbed::begin(const Script& script, Variables& variables, Definitions&
   lines_.clear();
   kept_.clear();
   trouble_.clear();
+  initiate_trouble_.clear();
   reset_sealing();
   patience_ = timing_.patience;
   const std::array<std::uint16_t, 3> ids = {new_id(), new_id(), new_id()};
@@ -136,6 +137,7 @@ void LiveTestbed::begin(const Script& script, Variables& variables, Definitions&
 
 void LiveTestbed::end() {
   command_.end();
+  initiate_trouble_ = command_.take_trouble();
   constexpr Duration kFarewell = Duration::from_ms(500);
   say_farewell(now() + std::min(patience_, kFarewell));
 }

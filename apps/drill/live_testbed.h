@@ -44,6 +44,8 @@ class LiveTestbed final : public Testbed {
   bool reach(base::Duration patience);
   /// How the endpoint refused the request that it was reached with; empty when it did not.
   const std::string& refusal() const { return refusal_; }
+  /// What was wrong with the commands of --initiate since the last begin(); empty when nothing was.
+  const std::string& initiate_trouble() const { return initiate_trouble_; }
   /// The last that went over the wire since the last begin().
   const std::deque<WireLine>& lines() const { return lines_; }
 
@@ -78,7 +80,7 @@ class LiveTestbed final : public Testbed {
   bool challenges_ = false;       ///< the endpoint wants each PDC to start at a PSN of its choice
   std::vector<SeenPacket> kept_;  ///< came while time passed
   std::deque<WireLine> lines_;
-  std::string trouble_, refusal_;
+  std::string trouble_, refusal_, initiate_trouble_;
 };
 
 }  // namespace uet::drill

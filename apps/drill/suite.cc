@@ -85,6 +85,8 @@ class Suite {
     if (result.outcome.verdict == Verdict::kFail && more > 0)
       result.outcome.why += fmt::format(
           "; {} packets that we cannot take came meanwhile ({} in all)", more, link_.refused());
+    if (result.outcome.verdict == Verdict::kFail && !testbed_.initiate_trouble().empty())
+      result.outcome.why += "; " + testbed_.initiate_trouble();
     result.seconds = static_cast<double>((clock_now() - from).ns()) / 1e9;
     result.lines.assign(testbed_.lines().begin(), testbed_.lines().end());
     if (!options_.out.empty()) link_.capture_to("");

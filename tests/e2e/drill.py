@@ -121,6 +121,17 @@ def nothing_known(bench):
                   and "--initiate" in why["INI-012-opening"], status, said, why)
 
 
+def initiate_that_fails(bench):
+    """A command of --initiate that ends badly is named: the endpoint was never asked."""
+    with bench.listen():
+        for command, text in (("exit 3", "the command of --initiate ended with status 3"), ("kill -9 $$", "was ended by signal 9")):
+            status, said, report = bench.run("--patience", "1s", "--reach", "20s", "--initiate", command, "INI-012")
+            problem = expect(status == 1 and text in report["scripts"][0]["why"], command, status, said, *failures(report))
+            if problem:
+                return problem
+    return ""
+
+
 def printed_options_fit(bench):
     """What the listening program prints is said to the tool as it is."""
     for reorder, verdict in (None, "skip"), ("0", "pass"):
@@ -306,6 +317,7 @@ def main():
         tap.result("the provider lets an initiator start anew", provider_restarted_initiator(bench))
         tap.result("a listening program of which nothing is known", nothing_known(bench))
         tap.result("the options that a listening program prints", printed_options_fit(bench))
+        tap.result("a command of --initiate that fails", initiate_that_fails(bench))
         tap.result("options that do not fit", wrong_index(bench))
         tap.result("scripts that drive our own calls say so", own_calls(bench))
         tap.result("an endpoint that is not there", not_there(bench))
