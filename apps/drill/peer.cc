@@ -25,6 +25,10 @@ constexpr Capability kCapabilities[] = {
     {"ack-data", "puts read data of 8 bytes on the ACK", "--without ack-data was said"},
     {"return-data", "sends read data of 64 bytes as packets of its own",
      "--without return-data was said"},
+    {"rations-reads",
+     "holds read data back beyond 2000 READs of one reader, and keeps a PDC that acknowledges none "
+     "of it for a second",
+     "say --with rations-reads"},
     {"crc", "protects packets by the UET CRC", "--protect none, --keys or --without crc was said"},
     {"large-writes", "WRITEs of 1.6 MB, when it initiates", "--without large-writes was said"},
     {"standard-reads", "READs of 100 bytes with the standard header, when it initiates",

@@ -16,7 +16,7 @@ import time
 from drill_listener import Listener
 from harness import Tap, base_env, need_provider, own_addresses, temporary_folder
 
-KNOWS_ALL = ["--key", "7", "--with", "receives,atomic,unexpected,numbered,overlaps"]
+KNOWS_ALL = ["--key", "7", "--with", "receives,atomic,unexpected,numbered,overlaps,rations-reads"]
 # Generous where only a failure would have to wait.
 PATIENT = ["--patience", "20s", "--reach", "20s"]
 

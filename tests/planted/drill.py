@@ -32,7 +32,7 @@ class Bench:
     keys: tuple = ()  # arguments of `uet-keys new`, where packets are secured
 
 
-PLAIN = Bench("as it is", told=("--with", "unexpected,numbered,overlaps"))
+PLAIN = Bench("as it is", told=("--with", "unexpected,numbered,overlaps,rations-reads"))
 # A congestion window that lets more than 128 packets through.
 FAST = Bench("on a fast network", {"FI_UET_LINK_MBPS": "100000", "FI_UET_BASE_RTT": "1ms"})
 IDLE = Bench("that closes idle PDCs", {"FI_UET_PDC_IDLE": "300ms"}, ("--with", "idle-close"))
