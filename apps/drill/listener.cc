@@ -25,7 +25,10 @@
 #include <vector>
 
 #include "apps/libfabric_endpoint.h"
+#include "fep/settings/settings.h"
 #include "lib/base/version.h"
+#include "pds/parameters.h"
+#include "pds/pds_config.h"
 
 namespace {
 
@@ -96,11 +99,19 @@ class Listener {
     libfabric::fail("fi_getinfo", error);
   }
 
-  /// On an ordered PDC; as our provider does unless it is told otherwise.
+  /// On an ordered PDC; as the settings of our provider say.
   bool keeps_what_follows_a_gap() const {
-    const char* const reorder = std::getenv("FI_UET_ROD_REORDER");
-    return std::string_view(info_->fabric_attr->prov_name) == "uet" &&
-           (reorder == nullptr || std::string_view(reorder) != "0");
+    if (std::string_view(info_->fabric_attr->prov_name) != "uet") return false;
+    const auto settings = uet::fep::Settings::load([](std::string_view key) {
+      const char* const value = std::getenv(("FI_UET_" + std::string(key)).c_str());
+      return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+    });
+    if (!settings) throw std::runtime_error(settings.error());
+    uet::pds::PdsConfig delivery;
+    delivery.rod_reorder = settings->rod_reorder;
+    const std::string wrong = uet::pds::set_parameters(delivery, settings->pds_parameters);
+    if (!wrong.empty()) throw std::runtime_error(wrong);
+    return delivery.rod_reorder;
   }
 
   static bool is_pipe() {

@@ -134,8 +134,9 @@ def initiate_that_fails(bench):
 
 def printed_options_fit(bench):
     """What the listening program prints is said to the tool as it is."""
-    for reorder, verdict in (None, "skip"), ("0", "pass"):
-        with bench.listen(FI_UET_PDC_IDLE="60s", FI_UET_ROD_REORDER=reorder) as listener:
+    for settings, verdict in (({}, "skip"), ({"FI_UET_ROD_REORDER": "0"}, "pass"), ({"FI_UET_CONFIG": "profile:specification"}, "pass"),
+                              ({"FI_UET_PDS": "ROD_Reorder=0"}, "pass")):
+        with bench.listen(FI_UET_PDC_IDLE="60s", **settings) as listener:
             ready = next(line for line in listener.job.output()[0].splitlines() if line.startswith("ready "))
             status, said, report = bench.run(*ready.split()[1:], *PATIENT, "PDS-144-ordered-gap", "SES-012-write-and-read-back")
         if status != 0 or verdicts(report) != {"PDS-144-ordered-gap": verdict, "SES-012-write-and-read-back": "pass"}:
