@@ -61,15 +61,27 @@ class Suite {
 
   /// Asked once, before the first script that is played.
   bool is_alive() {
-    if (!was_asked_ && !testbed_.reach(options_.timing.reach))
-      report_.trouble = silence(report_, link_);
-    if (!was_asked_ && !testbed_.refusal().empty())
+    if (was_asked_) return report_.trouble.empty();
+    was_asked_ = true;
+    if (!reach_gladly(options_.timing.reach)) report_.trouble = silence(report_, link_);
+    if (!testbed_.refusal().empty())
       report_.note = fmt::format(
           "it refuses a request that it should have no reason to refuse: {}; do --ri, --pid, "
           "--job, --absolute and --key name what is there?",
           testbed_.refusal());
-    was_asked_ = true;
     return report_.trouble.empty();
+  }
+
+  /// A program that has just begun refuses requests until its endpoint is enabled.
+  bool reach_gladly(base::Duration patience) {
+    constexpr base::Duration kPause = base::Duration::from_ms(250);
+    const base::Instant end = clock_now() + patience;
+    if (!testbed_.reach(patience)) return false;
+    while (!testbed_.refusal().empty() && clock_now() + kPause < end) {
+      testbed_.pass(kPause);
+      testbed_.reach(end - clock_now());
+    }
+    return true;
   }
 
   void run(Result& result) {

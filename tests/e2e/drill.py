@@ -151,6 +151,20 @@ def wrong_index(bench):
     return expect(status == 1 and "BAD_INDEX" in report["note"] and "--ri" in report["note"], status, said, report)
 
 
+def reached_too_early(bench):
+    """What is refused at first and taken within the time to reach the endpoint is not held against it."""
+    early = bench.listen(FI_UET_RI="2")
+    result = []
+    drill = threading.Thread(target=lambda: result.extend(bench.run("--reach", "30s", "--patience", "20s", "PDS-012")))
+    with early:
+        drill.start()
+        time.sleep(1)
+    with bench.listen():
+        drill.join()
+    status, said, report = result
+    return expect(status == 0 and not report.get("note") and report["summary"]["pass"] == 1, status, said, report)
+
+
 def own_calls(bench):
     """Scripts that drive our own endpoint say so."""
     scripts = os.path.join(bench.scripts, "..", "..", "..", "tests", "drill")
@@ -320,6 +334,7 @@ def main():
         tap.result("the options that a listening program prints", printed_options_fit(bench))
         tap.result("a command of --initiate that fails", initiate_that_fails(bench))
         tap.result("options that do not fit", wrong_index(bench))
+        tap.result("an endpoint that is not ready yet", reached_too_early(bench))
         tap.result("scripts that drive our own calls say so", own_calls(bench))
         tap.result("an endpoint that is not there", not_there(bench))
         tap.result("an endpoint that is silent", impostor(bench, lambda packet: []))
