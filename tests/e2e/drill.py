@@ -134,6 +134,17 @@ def nothing_known(bench):
                   and "--initiate" in why["INI-012-opening"], status, said, why)
 
 
+def numbers_of_an_earlier_run(bench):
+    """An endpoint remembers the numbers of a stream; those of a second run are new to it."""
+    with bench.listen(FI_UET_PDC_IDLE="60s"):
+        for _ in range(2):
+            status, said, report = bench.run("--with", "receives,numbered", *PATIENT, "SES-080-number-that-is-over")
+            problem = expect(status == 0 and report["summary"]["pass"] == 1, status, said, *failures(report))
+            if problem:
+                return problem
+    return ""
+
+
 def initiate_that_fails(bench):
     """A command of --initiate that ends badly is named: the endpoint was never asked."""
     with bench.listen():
@@ -346,6 +357,7 @@ def main():
         tap.result("the provider lets an initiator start anew", provider_restarted_initiator(bench))
         tap.result("a listening program of which nothing is known", nothing_known(bench))
         tap.result("the options that a listening program prints", printed_options_fit(bench))
+        tap.result("an endpoint that remembers an earlier run", numbers_of_an_earlier_run(bench))
         tap.result("a command of --initiate that fails", initiate_that_fails(bench))
         tap.result("options that do not fit", wrong_index(bench))
         tap.result("an endpoint that is not ready yet", reached_too_early(bench))
