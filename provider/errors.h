@@ -11,6 +11,7 @@
 #include "lib/base/cancellation.h"
 #include "provider/provider.h"
 #include "provider/sleeper.h"
+#include "provider/thread_memory.h"
 #include "ses/ses.h"
 
 namespace uet::provider {
@@ -35,7 +36,8 @@ int fi_error_of(ses::PostError error);
 int fi_error_of_exception();
 
 /// Nothing thrown may reach a C caller: runs `body` and turns an exception into a negative error. For calls that every message makes:
-/// what they reach that is a cancellation point (system calls, streams) turns cancellation off itself.
+/// what they reach that is a cancellation point (system calls, streams) turns cancellation off itself. The thread was prepared for
+/// exceptions by another call, where it made one.
 template <typename Body>
 auto guarded_fast(Body&& body) noexcept -> decltype(body()) {
   try {
@@ -45,9 +47,11 @@ auto guarded_fast(Body&& body) noexcept -> decltype(body()) {
   }
 }
 
-/// The same for all other calls. The thread is not cancelled meanwhile.
+/// The same for all other calls. The thread is not cancelled meanwhile. -FI_ENOMEM without running `body` where the thread cannot be
+/// prepared for exceptions.
 template <typename Body>
 auto guarded(Body&& body) noexcept -> decltype(body()) {
+  if (!prepare_thread_for_exceptions()) return -FI_ENOMEM;
   const base::WithoutCancellation without_cancellation;
   return guarded_fast(std::forward<Body>(body));
 }
@@ -55,6 +59,7 @@ auto guarded(Body&& body) noexcept -> decltype(body()) {
 /// The same for calls that wait: the thread can be cancelled while it sleeps (Sleeper), when it holds nothing.
 template <typename Body>
 auto guarded_wait(Body&& body) -> decltype(body()) {
+  if (!prepare_thread_for_exceptions()) return -FI_ENOMEM;
   const base::WithoutCancellation without_cancellation;
   const CancelledAsleep as_before(without_cancellation.before());
   try {

@@ -26,6 +26,7 @@
 #include "provider/peer_fit.h"
 #include "provider/progress.h"
 #include "provider/provider.h"
+#include "provider/thread_memory.h"
 #include "provider/worker.h"
 
 namespace uet::provider {
@@ -87,6 +88,7 @@ class Run {
   }
 
   void sleep_and_serve() {
+    prepare_thread_for_exceptions();
     base::Instant check_at = clock_now() + kCheckEvery;
     bool may_accept = true;
     for (;;) {

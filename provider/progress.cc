@@ -14,6 +14,7 @@
 #include "lib/base/cancellation.h"
 #include "lib/base/thread_signals.h"
 #include "provider/errors.h"
+#include "provider/thread_memory.h"
 #include "provider/worker.h"
 
 namespace uet::provider {
@@ -89,6 +90,7 @@ void ProgressThread::leave_deep_sleep() {
 }
 
 void ProgressThread::run() {
+  prepare_thread_for_exceptions();
   id_ = std::this_thread::get_id();
   std::uint32_t seen = worker_.application_turns_.load(std::memory_order_relaxed);
   while (!stop_.load(std::memory_order_relaxed)) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lib/base/cancellation.h"
+#include "provider/thread_memory.h"
 
 namespace uet::provider {
 namespace {
@@ -25,9 +26,11 @@ int open_wakeup() {
 constexpr int kNone = -1;
 constexpr int kClosed = -2;  ///< the thread is ending
 
+// "initial-exec" is for all of these: their first use in a thread allocates nothing, which could end a process that is short of memory.
+
 /// A thread sleeps in one call at a time, and often: its descriptor is opened once. The number has no destructor: exit handlers and
 /// the destructors of other objects of the thread may sleep when the descriptor is closed.
-constinit thread_local int thread_wakeup = kNone;
+[[gnu::tls_model("initial-exec")]] constinit thread_local int thread_wakeup = kNone;
 
 struct CloseAtThreadEnd {
   ~CloseAtThreadEnd() {
@@ -38,14 +41,16 @@ struct CloseAtThreadEnd {
 
 int wakeup_of_thread() {
   if (thread_wakeup == kNone) {
-    thread_local const CloseAtThreadEnd close_at_thread_end;
+    if (!has_memory_for_thread_data()) return kNone;
+    [[gnu::tls_model("initial-exec")]] thread_local const CloseAtThreadEnd close_at_thread_end;
     thread_wakeup = open_wakeup();
   }
   return thread_wakeup;
 }
 
 /// Of a thread in a call that waits: whether it can be cancelled there.
-constinit thread_local int cancel_state_asleep = PTHREAD_CANCEL_DISABLE;
+[[gnu::tls_model("initial-exec")]] constinit thread_local int cancel_state_asleep =
+    PTHREAD_CANCEL_DISABLE;
 
 }  // namespace
 
