@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "ses/payload_sizes.h"
@@ -16,6 +16,13 @@ constexpr int kLooksToTellOfLosses = 3;  ///< so late may an answer of the peer'
 constexpr auto kSilence = base::Duration::from_ms(1500);
 /// A port that asks for its neighbors itself says so late that one does not answer.
 constexpr auto kSilenceOfNeighbors = base::Duration::from_ms(3000);
+/// Retransmission and a busy peer explain a shorter silence of a peer that was heard of.
+constexpr auto kOutage = base::Duration::from_seconds(5);
+constexpr int kLooksToTellOfOutage = 5;
+/// A loop that is so far behind takes no packets in: what is not heard then is the fault of this side.
+constexpr auto kLoopBehind = base::Duration::from_ms(100);
+constexpr std::size_t kPeersRemembered = 4096;
+constexpr std::size_t kPdcsOfShortWalk = 1024;
 constexpr std::uint32_t kHeaders = 160;
 
 /// Of a packet that the flight recorder still knows.
@@ -49,13 +56,19 @@ std::string setting_of_ports(const fep::Settings& settings) {
 void Reach::look(base::Instant now, fep::Fep& fep, const fep::Settings& settings, bool is_explained,
                  Remarks& remarks) {
   ++looks_since_silence_;
+  ++looks_since_outage_;
   ++looks_since_lossy_;
   stuck_.look(now, fep);
+  remember_heard(fep);
   deaf_planes_.look(fep.port(), remarks_);
   const bool has_link = look_at_link(now, fep, settings);
   if (auto why = refused_.look(fep, stuck_.all())) remark(std::move(*why));
   if (has_link && !refused_.has_some()) {
-    if (!is_explained) look_for_silence(now, fep, settings);
+    const bool is_loop_turned = now - fep.next_deadline() < kLoopBehind;
+    if (!is_explained && is_loop_turned) {
+      look_for_outages(now);
+      look_for_unanswered_openings(now, fep, settings);
+    }
     look_for_narrow_ways(fep);
     look_for_one_way_losses(fep);
   }
@@ -97,55 +110,102 @@ bool asks_for_neighbors(const net::PortFacts& facts) {
   return std::ranges::any_of(facts.mac, [](std::uint8_t byte) { return byte != 0; });
 }
 
-using HeardAt = std::unordered_map<net::FabricAddress, base::Instant>;
-
-/// When each peer was heard of, on any of its contexts; those are left out that never were.
-HeardAt when_heard(fep::Fep& fep) {
-  HeardAt heard;
-  fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
-    if (pdc.peer_id == 0) return true;
-    const auto [at, is_new] = heard.try_emplace(pdc.peer, pdc.heard_at);
-    if (!is_new) at->second = std::max(at->second, pdc.heard_at);
-    return true;
-  });
-  return heard;
-}
-
 }  // namespace
 
+/// Contexts go, and what was heard on them stays known. Where nothing is amiss the walk is a short one: it begins with those that are idle,
+/// and so go first.
+void Reach::remember_heard(fep::Fep& fep) {
+  const bool is_all_well = fep.pds().gauges().pdcs_half_open == 0 && stuck_.all().empty();
+  std::size_t left = is_all_well ? kPdcsOfShortWalk : std::numeric_limits<std::size_t>::max();
+  fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
+    if (pdc.peer_id != 0) {
+      if (heard_.size() >= kPeersRemembered && !heard_.contains(pdc.peer))
+        heard_.erase(heard_.begin());
+      Heard& heard = heard_[pdc.peer];
+      heard.at = std::max(heard.at, pdc.heard_at);
+    }
+    return --left > 0;
+  });
+}
+
 /// An opening that is not answered, by a peer that is not heard of on other contexts either. Openings that are refused have been heard of.
-void Reach::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
-  if (looks_since_silence_ < kLooksBetweenWarnings || fep.pds().gauges().pdcs_half_open == 0)
-    return;
+void Reach::look_for_unanswered_openings(base::Instant now, fep::Fep& fep,
+                                         const fep::Settings& settings) {
+  if (fep.pds().gauges().pdcs_half_open == 0) return;
   const net::PortFacts& facts = fep.port().facts();
   const auto patience = asks_for_neighbors(facts) ? kSilenceOfNeighbors : kSilence;
-  const HeardAt heard = when_heard(fep);
-  std::string peer, narrow;
-  bool was_heard = false;
-  std::uint16_t udp_port = facts.udp_port;
+  std::optional<net::FabricAddress> never_heard, not_any_more;
+  base::Duration silence;
+  std::string narrow;
   fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
-    const bool is_silent =
-        pdc.is_initiator && pdc.peer_id == 0 && pdc.unacked > 0 && now - pdc.heard_at >= patience;
-    if (!is_silent) return true;
-    const auto last = heard.find(pdc.peer);
-    was_heard = last != heard.end();
-    if (was_heard && now - last->second < patience) return true;
-    peer = pdc.peer.to_string();
-    udp_port = pdc.peer.udp_port_or(facts.udp_port);
+    const base::Duration waits = now - pdc.heard_at;
+    if (!pdc.is_initiator || pdc.peer_id != 0 || pdc.unacked == 0 || waits < patience) return true;
+    const auto heard = heard_.find(pdc.peer);
+    if (heard != heard_.end()) {
+      const bool is_out = waits >= kOutage && now - heard->second.at >= kOutage;
+      if (is_out && !not_any_more && !heard->second.is_outage_told()) {
+        not_any_more = pdc.peer;
+        silence = waits;
+      }
+      return true;
+    }
+    never_heard = pdc.peer;
     const auto bytes = recorded_bytes(fep.trace(), pdc.id, pdc.cack + 1);
     if (bytes && *bytes > ses::kSmallestPayload + kHeaders) narrow = " Or " + narrow_way(facts);
     return false;
   });
-  if (peer.empty()) return;
+  if (not_any_more && looks_since_outage_ >= kLooksBetweenWarnings)
+    tell_outage(now, *not_any_more, silence, 0);
+  if (!never_heard || looks_since_silence_ < kLooksBetweenWarnings) return;
   looks_since_silence_ = 0;
-  if (was_heard)
-    return remark("nothing is heard from " + peer +
-                  " any more: is its process stopped or dead, or does it compute and not poll "
-                  "(FI_UET_PROGRESS=thread there answers meanwhile)?");
-  remark("nothing is heard from " + peer + " yet: does an endpoint run there, " +
-         way_to_listen(facts, udp_port) +
+  remark("nothing is heard from " + never_heard->to_string() +
+         " yet: does an endpoint run there, " +
+         way_to_listen(facts, never_heard->udp_port_or(facts.udp_port)) +
          (settings.keys.empty() ? " and without FI_UET_KEYS?" : " and with the same FI_UET_KEYS?") +
          narrow);
+}
+
+/// Packets on open contexts that are not acknowledged, by peers of which nothing else is heard either. That is usual for seconds where a peer
+/// computes and turns its loop by calls alone.
+void Reach::look_for_outages(base::Instant now) {
+  if (looks_since_outage_ < kLooksBetweenWarnings) return;
+  std::optional<net::FabricAddress> first;
+  base::Duration silence;
+  int others = 0;
+  for (const StuckPdc& pdc : stuck_.all()) {
+    if (pdc.is_half_open || pdc.looks < kLooksToTellOfOutage) continue;
+    const auto heard = heard_.find(pdc.peer);
+    if (heard == heard_.end() || heard->second.is_outage_told()) continue;
+    if (now - heard->second.at < kOutage) continue;
+    if (!first) {
+      first = pdc.peer;
+      // A peer may have had nothing to say for long before.
+      silence = std::min(now - heard->second.at, base::Duration::from_seconds(pdc.looks));
+    } else if (*first != pdc.peer) {
+      ++others;
+      heard->second.told_at = now;
+      ++heard->second.outages;
+    }
+  }
+  if (first) tell_outage(now, *first, silence, others);
+}
+
+void Reach::tell_outage(base::Instant now, net::FabricAddress peer, base::Duration silence,
+                        int others) {
+  looks_since_outage_ = 0;
+  Heard& heard = heard_[peer];
+  heard.told_at = now;
+  ++heard.outages;
+  const std::string of_others =
+      others > 0 ? " and " + std::to_string(others) + (others > 1 ? " other peers" : " other peer")
+                 : "";
+  const std::string number =
+      heard.outages > 1 ? " (outage " + std::to_string(heard.outages) + " of this peer)" : "";
+  remark("nothing is heard from " + peer.to_string() + of_others + " any more for " +
+         std::to_string(silence.ns() / base::Duration::from_seconds(1).ns()) +
+         " s: is its process stopped or ended, does it compute and not poll "
+         "(FI_UET_PROGRESS=thread there answers meanwhile), or is its host off?" +
+         number);
 }
 
 /// Large packets are lost while others come to the peer: a way that loses by size, and tells nothing. What is lost by chance is not the

@@ -89,6 +89,87 @@ TEST_F(ReachTest, look__a_narrow_way_is_one_though_the_peer_sends_as_well) {
                                        HasSubstr("MTU here, 9000"))));
 }
 
+/// Side 1 answers nothing while `is_silent_`.
+class SilenceTest : public ReachTest {
+ protected:
+  SilenceTest() : pair_(link_where([this](std::size_t, std::size_t) { return is_silent_; })) {}
+
+  /// A message that is answered before the silence, and one that is not. Ends `seconds` after the second.
+  void talk_and_fall_silent(int seconds) {
+    post(pair_, 0, 100);
+    const std::size_t before = pair_.completions(0).count();
+    ASSERT_TRUE(pair_.run_until([&] { return pair_.completions(0).count() > before; }));
+    is_silent_ = true;
+    post(pair_, 0, 100);
+    ASSERT_EQ(pair_.sides[0].fep->pds().gauges().pdcs_half_open, 0u);
+    look(pair_, seconds);
+  }
+
+  bool is_silent_ = false;
+  FepPair pair_;
+};
+
+TEST_F(SilenceTest, look__a_peer_that_falls_silent_is_told_within_seconds_and_once) {
+  talk_and_fall_silent(4);
+  EXPECT_THAT(told_, IsEmpty());
+  look(pair_, 4);
+  EXPECT_THAT(told_, ElementsAre(AllOf(HasSubstr("nothing is heard from 10.0.0.2 any more for "),
+                                       HasSubstr(" s: "), HasSubstr("stopped"),
+                                       HasSubstr("FI_UET_PROGRESS=thread"), HasSubstr("host"))));
+  look(pair_, 80);  // the context has failed meanwhile
+  post(pair_, 0, 100);
+  look(pair_, 10);
+  EXPECT_EQ(told_.size(), 1u);
+}
+
+TEST_F(SilenceTest, look__a_peer_that_computes_for_a_few_seconds_is_not_told_of) {
+  talk_and_fall_silent(4);
+  is_silent_ = false;
+  look(pair_, 10);
+  EXPECT_EQ(pair_.completions(1).count(), 2u);
+  EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_F(SilenceTest, look__a_loop_that_this_side_does_not_turn_is_no_silence_of_the_peer) {
+  talk_and_fall_silent(2);
+  for (int second = 0; second < 10; ++second) {
+    pair_.now = pair_.now + Duration::from_seconds(1);
+    std::ranges::move(fit_.look(pair_.now, *pair_.sides[0].fep, settings_),
+                      std::back_inserter(told_));
+  }
+  EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_F(SilenceTest, look__what_is_posted_after_a_long_rest_is_not_told_of_at_once) {
+  post(pair_, 0, 100);
+  look(pair_, 2);
+  look(pair_, 30);
+  is_silent_ = true;
+  post(pair_, 0, 100);
+  look(pair_, 4);
+  EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_F(SilenceTest, look__another_outage_of_the_peer_is_told_again_with_its_number) {
+  talk_and_fall_silent(8);
+  is_silent_ = false;
+  look(pair_, 60);
+  talk_and_fall_silent(8);
+  EXPECT_THAT(told_, ElementsAre(Not(HasSubstr("outage")), HasSubstr("outage 2 of this peer")));
+}
+
+TEST_F(SilenceTest, look__a_peer_whose_context_is_gone_was_heard_before) {
+  post(pair_, 0, 100);
+  look(pair_, 2);
+  pair_.sides[0].fep->pds().close_all(pair_.now);
+  look(pair_, 2);
+  ASSERT_EQ(pair_.sides[0].fep->pds().gauges().pdcs_open, 0u);
+  is_silent_ = true;
+  post(pair_, 0, 100);
+  look(pair_, 7);
+  EXPECT_THAT(told_, ElementsAre(HasSubstr("nothing is heard from 10.0.0.2 any more")));
+}
+
 /// The port drops what side 0 sends, and counts it.
 class RefusalTest : public ReachTest {
  protected:
