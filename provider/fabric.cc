@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <new>
 
 #include "provider/cntr.h"
 #include "provider/cq.h"
@@ -17,7 +18,16 @@ namespace {
 int fabric_domain2(fid_fabric* f, fi_info* info, fid_domain** out, std::uint64_t flags,
                    void* context) {
   if (flags != 0) return -FI_ENOSYS;
-  return guarded([&] { return Domain::open(Fabric::of(f), *info, out, context); });
+  return guarded([&] {
+    try {
+      return Domain::open(Fabric::of(f), *info, out, context);
+    } catch (const std::bad_alloc&) {
+      tell_user(
+          "no memory for an endpoint: a process with one needs about 150 MB of address space; see "
+          "\"ulimit -v\" and the limit of its container");
+      return -FI_ENOMEM;
+    }
+  });
 }
 
 int fabric_domain(fid_fabric* f, fi_info* info, fid_domain** out, void* context) {

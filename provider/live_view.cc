@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -51,13 +52,16 @@ class Run {
   /// Null, with a line in the log, when the system has no descriptor or thread for it. Without a socket it checks all the same.
   static std::unique_ptr<Run> begin(Duties duties) {
     std::unique_ptr<Run> run(new Run(std::move(duties)));
-    if (run->listener_.fd() < 0)
-      log_info("no socket for uet-stat: there is no folder of this user for it");
+    const std::string why_not_found = run->listener_.fd() < 0 ? run->why_not_found() : "";
     if (run->stop_.fd() < 0 || !run->start_thread()) {
-      log_info(
-          "no live view and no look for peers that do not fit: no thread or descriptor is left");
+      log_warning(
+          "uet-stat does not find this process, and peers that do not fit are not looked for: no "
+          "thread or descriptor is left; raise \"ulimit -u\", \"ulimit -n\" or \"ulimit -v\"");
       return nullptr;
     }
+    if (!why_not_found.empty())
+      log_warning("uet-stat does not find this process: " + why_not_found +
+                  "; it is tried again every second");
     return run;
   }
   ~Run() {
@@ -76,6 +80,16 @@ class Run {
   explicit Run(Duties duties)
       : duties_(std::move(duties)),
         stop_(udp::Descriptor::open([] { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); })) {}
+
+  std::string why_not_found() const {
+    if (!ports::live_folder(false).empty())
+      return "its socket cannot be opened, " + udp::error_text(listen_error_);
+    std::string folders;
+    for (const std::string& folder : ports::live_folders())
+      folders += (folders.empty() ? "" : ", ") + folder;
+    return "none of the folders " + folders +
+           " can be made, or is one that this user alone can enter";
+  }
 
   bool start_thread() {
     const base::WithoutSignals without_signals;
@@ -132,6 +146,7 @@ class Run {
 
   const Duties duties_;
   ports::LiveSocket listener_;  ///< from its start on the thread's alone
+  const int listen_error_ = listener_.fd() < 0 ? errno : 0;
   const udp::Descriptor stop_;
   std::thread thread_;
 };
