@@ -22,6 +22,8 @@ constexpr int kLooksToTellOfOutage = 5;
 /// A loop that is so far behind takes no packets in: what is not heard then is the fault of this side.
 constexpr auto kLoopBehind = base::Duration::from_ms(100);
 constexpr std::size_t kPeersRemembered = 4096;
+/// For so long at least, where there are more.
+constexpr auto kRemembered = base::Duration::from_seconds(3600);
 constexpr std::size_t kPdcsOfShortWalk = 1024;
 constexpr std::uint32_t kHeaders = 160;
 
@@ -59,7 +61,7 @@ void Reach::look(base::Instant now, fep::Fep& fep, const fep::Settings& settings
   ++looks_since_outage_;
   ++looks_since_lossy_;
   stuck_.look(now, fep);
-  remember_heard(fep);
+  remember_heard(now, fep);
   deaf_planes_.look(fep.port(), remarks_);
   const bool has_link = look_at_link(now, fep, settings);
   if (auto why = refused_.look(fep, stuck_.all())) remark(std::move(*why));
@@ -114,13 +116,17 @@ bool asks_for_neighbors(const net::PortFacts& facts) {
 
 /// Contexts go, and what was heard on them stays known. Where nothing is amiss the walk is a short one: it begins with those that are idle,
 /// and so go first.
-void Reach::remember_heard(fep::Fep& fep) {
+void Reach::remember_heard(base::Instant now, fep::Fep& fep) {
+  bool has_made_room = false;
   const bool is_all_well = fep.pds().gauges().pdcs_half_open == 0 && stuck_.all().empty();
   std::size_t left = is_all_well ? kPdcsOfShortWalk : std::numeric_limits<std::size_t>::max();
   fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
     if (pdc.peer_id != 0) {
-      if (heard_.size() >= kPeersRemembered && !heard_.contains(pdc.peer))
-        heard_.erase(heard_.begin());
+      if (heard_.size() >= kPeersRemembered && !heard_.contains(pdc.peer)) {
+        if (!std::exchange(has_made_room, true))
+          std::erase_if(heard_, [now](const auto& h) { return now - h.second.at > kRemembered; });
+        if (heard_.size() >= kPeersRemembered) return --left > 0;
+      }
       Heard& heard = heard_[pdc.peer];
       heard.at = std::max(heard.at, pdc.heard_at);
     }
@@ -165,7 +171,7 @@ void Reach::look_for_unanswered_openings(base::Instant now, fep::Fep& fep,
          narrow);
 }
 
-/// Packets on open contexts that are not acknowledged, by peers of which nothing else is heard either. That is usual for seconds where a peer
+/// Requests on open contexts that are not acknowledged, by peers of which nothing else is heard either. That is usual for seconds where a peer
 /// computes and turns its loop by calls alone.
 void Reach::look_for_outages(base::Instant now) {
   if (looks_since_outage_ < kLooksBetweenWarnings) return;
@@ -173,7 +179,7 @@ void Reach::look_for_outages(base::Instant now) {
   base::Duration silence;
   int others = 0;
   for (const StuckPdc& pdc : stuck_.all()) {
-    if (pdc.is_half_open || pdc.looks < kLooksToTellOfOutage) continue;
+    if (pdc.is_half_open || pdc.is_closing || pdc.looks < kLooksToTellOfOutage) continue;
     const auto heard = heard_.find(pdc.peer);
     if (heard == heard_.end() || heard->second.is_outage_told()) continue;
     if (now - heard->second.at < kOutage) continue;

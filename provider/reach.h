@@ -32,7 +32,7 @@ class Reach {
 
   /// True with a link.
   bool look_at_link(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
-  void remember_heard(fep::Fep& fep);
+  void remember_heard(base::Instant now, fep::Fep& fep);
   void look_for_unanswered_openings(base::Instant now, fep::Fep& fep,
                                     const fep::Settings& settings);
   void look_for_outages(base::Instant now);

@@ -34,7 +34,8 @@ void StuckPdcs::look(base::Instant now, fep::Fep& fep) {
                 .cack = pdc.cack,
                 .nacks = nacks_received(pdc),
                 .resent = pdc.resent,
-                .is_half_open = pdc.peer_id == 0};
+                .is_half_open = pdc.peer_id == 0,
+                .is_closing = pdc.state == "CLOSE_ACK_WAIT"};
     const auto was = before.find(pdc.id);
     const bool is_stuck = was != before.end() && is.is_where(was->second);
     if (!is_any_resent) {

@@ -17,6 +17,7 @@ struct StuckPdc {
   std::uint32_t nacks = 0;   ///< received on it
   std::uint32_t resent = 0;  ///< packets sent again, until the first look
   bool is_half_open = false;
+  bool is_closing = false;   ///< what is not acknowledged is the close of an idle PDC
   bool is_resent = false;    ///< some were sent again since then
   int looks = 0;             ///< at which all of this was the same as at the look before
   bool is_heard = false;     ///< the peer, since the look before, on whichever PDC

@@ -122,6 +122,16 @@ TEST_F(SilenceTest, look__a_peer_that_falls_silent_is_told_within_seconds_and_on
   EXPECT_EQ(told_.size(), 1u);
 }
 
+// Its context is idle, and the close of that is all that waits for an answer.
+TEST_F(SilenceTest, look__a_peer_that_goes_when_all_is_answered_is_not_told_of) {
+  post(pair_, 0, 100);
+  ASSERT_TRUE(pair_.run_until([&] { return pair_.completions(0).count() > 0; }));
+  is_silent_ = true;
+  look(pair_, 12);
+  EXPECT_GT(pair_.sides[0].fep->trace().count(base::EventId::kPacketRetransmitted), 0u);
+  EXPECT_THAT(told_, IsEmpty());
+}
+
 TEST_F(SilenceTest, look__a_peer_that_computes_for_a_few_seconds_is_not_told_of) {
   talk_and_fall_silent(4);
   is_silent_ = false;
