@@ -27,7 +27,7 @@ constexpr std::size_t kRequestMax = 256;
 constexpr std::size_t kAnswerMax = 256 << 20;
 constexpr std::string_view kListening = ".sock";
 /// Each needs a descriptor.
-constexpr std::size_t kAskedAtOnce = 128;
+constexpr std::size_t kAskedAtOnce = 64;
 
 using Clock = std::chrono::steady_clock;
 

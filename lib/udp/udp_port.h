@@ -82,7 +82,8 @@ class UdpPort final : public net::Port {
   UdpSockets sockets_;
   net::PortFacts facts_;
   UdpInterface interface_;
-  base::Instant look_at_;    ///< at the link, which only planes are asked for; else never
+  base::Instant
+      look_at_;  ///< for its interface: a single port with a link-local address; else never
   base::Instant follow_at_;  ///< not sooner
   int follow_error_ = 0;     ///< errno of the last try, 0 after success
   bool is_reopened_ = false;

@@ -167,9 +167,11 @@ class Poster {
   }
   /// Whether `work` was done between posts that followed each other sooner than a progress thread takes for silence.
   bool is_beside_posts(const std::function<void()>& work) const {
-    const int absences = absences_;
+    constexpr int kPostsOfTwoSeconds = 20'000;
+    const int absences = absences_, before = posts_;
     work();
     const int posts = posts_;
+    EXPECT_LT(posts - before, kPostsOfTwoSeconds) << "it waited until the posts ended";
     for (const auto end = Clock::now() + std::chrono::seconds(1); posts_ < posts + 2;)
       if (Clock::now() > end) return false;
     return absences_ == absences;

@@ -109,8 +109,7 @@ TEST_F(UnexpectedQueueTest, find__a_header_alone_is_for_peeks) {
 }
 
 // Covers: SES-47
-TEST_F(UnexpectedQueueTest,
-       find_for_peek__a_first_packet_that_is_missing_hides_what_its_source_sent_later) {
+TEST_F(UnexpectedQueueTest, find_for_peek__a_missing_first_packet_hides_later_ones_of_its_source) {
   UnexpectedMessage& older = arrives_from(0, 7, true);
   arrives_from(0, 7, false);
   arrives_from(0, 7, true);
