@@ -189,8 +189,7 @@ void Reach::look_for_outages(base::Instant now) {
       silence = std::min(now - heard->second.at, base::Duration::from_seconds(pdc.looks));
     } else if (*first != pdc.peer) {
       ++others;
-      heard->second.told_at = now;
-      ++heard->second.outages;
+      heard->second.note_told(now);
     }
   }
   if (first) tell_outage(now, *first, silence, others);
@@ -200,8 +199,7 @@ void Reach::tell_outage(base::Instant now, net::FabricAddress peer, base::Durati
                         int others) {
   looks_since_outage_ = 0;
   Heard& heard = heard_[peer];
-  heard.told_at = now;
-  ++heard.outages;
+  heard.note_told(now);
   const std::string of_others =
       others > 0 ? " and " + std::to_string(others) + (others > 1 ? " other peers" : " other peer")
                  : "";

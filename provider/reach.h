@@ -24,6 +24,10 @@ class Reach {
   /// A peer that was heard of, beyond the life of its contexts.
   struct Heard {
     bool is_outage_told() const { return outages > 0 && told_at > at; }
+    void note_told(base::Instant now) {
+      told_at = now;
+      ++outages;
+    }
 
     base::Instant at;       ///< latest
     base::Instant told_at;  ///< of its latest outage that was told

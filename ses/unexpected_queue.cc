@@ -19,10 +19,9 @@ bool may_see(const UnexpectedMessage& u, std::uint64_t peek) {
 
 void hide_later(const UnexpectedMessage& u, std::uint64_t peek) {
   PeekShade& shade = u.sender->shade;
-  const bool is_another = shade.peek == peek && shade.initiator != u.header.initiator_id;
-  shade = {.peek = peek,
-           .initiator = u.header.initiator_id,
-           .is_of_all = is_another || (shade.peek == peek && shade.is_of_all)};
+  const std::uint32_t initiator = u.header.initiator_id;
+  const bool is_of_all = shade.peek == peek && (shade.is_of_all || shade.initiator != initiator);
+  shade = {.peek = peek, .initiator = initiator, .is_of_all = is_of_all};
 }
 
 }  // namespace

@@ -18,8 +18,10 @@ void SlabPool::set_exhausted(bool exhausted) {
 bool SlabPool::refill() {
   if (exhausted_) return false;
   if (free_.empty()) grow();
-  has_run_out_ |= free_.empty();
-  if (free_.empty()) return false;
+  if (free_.empty()) {
+    has_run_out_ = true;
+    return false;
+  }
   const std::size_t n = std::min(free_.size(), kCacheSize / 2);
   for (std::size_t i = 0; i < n; ++i) {
     cache_[cached_++] = free_.back();

@@ -57,7 +57,7 @@ struct LiveAnswer {
   std::string text;   ///< as it came
   std::string error;  ///< not empty: why there is no text
 };
-/// Sends `request` (one line) to every live process of the user, to some hundred at once. Sockets that nothing listens on any more are
+/// Sends `request` (one line) to every live process of the user, to some dozens at once. Sockets that nothing listens on any more are
 /// removed. A process that says nothing for `timeout_ms` is given up. With a `pid` only that process is asked.
 std::vector<LiveAnswer> ask_live_processes(const std::string& request, int timeout_ms,
                                            std::optional<long> pid = {});
